@@ -1,0 +1,1 @@
+"""Training: the one step, the loop, schedules, checkpoints and reporting."""
