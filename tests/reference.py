@@ -1,9 +1,9 @@
-"""Appendix A of the paper in float64 NumPy: a second opinion that shares no code with the package.
+"""Appendix A of the paper in float64 NumPy: a second opinion, sharing no code.
 
-Written from the equations, for one sentence pair at a time and without padding or masks, so that
-nothing here can repeat a mistake of the batched code. A sentence is a list of ids that ends in </s>.
-Weights come by layer name and variable name. N values of z are handled at once, because quadrature
-asks for many: states are [N, H], sequences [T, N, ...], log-probabilities [N].
+Written from the equations, for one sentence pair at a time, without padding or masks, so that it
+cannot repeat a mistake of the batched code. A sentence is a list of ids that ends in </s>. Weights
+come by layer name and variable name. N values of z are handled at once, because quadrature asks
+for many: states are [N, H], sequences [T, N, ...], log-probabilities [N].
 """
 
 import numpy as np
@@ -73,7 +73,7 @@ def bigru(w, forward, backward, h):
 
 
 def attention(w, memory, query):
-    """Bahdanau et al. (2015): scores v . tanh(W s_i + U t), a weighted average of the memory."""
+    """Bahdanau et al. (2015): scores v . tanh(W s_i + U t), then a weighted average of s."""
     hidden = np.tanh(memory @ w["memory_kernel"] + query @ w["query_kernel"])  # [Tx, N, H]
     weights = softmax((hidden @ w["v"]).T)  # [N, Tx]
     return np.einsum("nt,tnd->nd", weights, memory), weights
@@ -112,9 +112,9 @@ def divergence(mode, q, r):
 class Reference:
     """The model for one pair. Parts are present where their weights are.
 
-    keep: factors that dropout puts on inputs, {layer: [T, I]}: a layer's cell input, position by
-    position ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] for the
-    prefixes that the language model and the decoder read.
+    keep: the factors of dropout, {layer: [T, I]} on what a layer's cell reads, position by position
+    ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] on the prefixes
+    that the language model and the decoder read.
     """
 
     def __init__(self, weights, *, decoder_style="paper", r_train_mode=None, keep=None):
@@ -282,7 +282,7 @@ class Reference:
         return t["nll_x"] + t["nll_y"] + kl_weight * (t["kl"].sum() + t["r_divergence"])
 
     def log_weights_xy(self, x, y, epsilon):
-        """log p(x, y, z_s) - log q(z_s) for z_s = loc + epsilon_s * scale; epsilon is [S, Z]."""
+        """log p(x, y, z_s) - log q(z_s) at z_s = loc + epsilon_s * scale; epsilon is [S, Z]."""
         loc, scale = self.posterior(x, y)
         z = loc + np.asarray(epsilon, np.float64) * scale
         joint = self.log_px(x, z) + self.log_py(x, y, z) + log_normal(z, 0.0, 1.0)
@@ -292,9 +292,8 @@ class Reference:
         """The same for P(x): the proposal is q(z|x), else r(z|x), else the prior."""
         if self.reads_target:
             loc, scale = self.prediction(x)
-            loc, scale = (
-                (np.zeros_like(loc), np.ones_like(loc)) if scale is None else (loc, scale)
-            )
+            if scale is None:
+                loc, scale = np.zeros_like(loc), np.ones_like(loc)
         else:
             loc, scale = self.posterior(x, None)
         z = loc + np.asarray(epsilon, np.float64) * scale
@@ -337,9 +336,8 @@ def parameter_count(
     total = vocab_x * units + (0 if share_vocab else vocab_y * units)
     if system != "cond":
         total += lm_layers * (start + cell(units)) + dense(units, vocab_x)
-    total += (
-        encoder_layers * start + 2 * cell(units) + (encoder_layers - 1) * 2 * cell(2 * units)
-    )
+    total += encoder_layers * start
+    total += 2 * cell(units) + (encoder_layers - 1) * 2 * cell(2 * units)
     total += 2 * units * units + units * units + units  # attention: keys, query, v
     total += decoder_layers * start + (decoder_layers - 1) * cell(units)
     if decoder_style == "paper":
