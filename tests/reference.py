@@ -1,9 +1,9 @@
-"""Appendix A of the paper in float64 NumPy: a second opinion, sharing no code.
+"""Appendix A of the paper in float64 NumPy: a second opinion that shares no code with the first.
 
-Written from the equations, for one sentence pair at a time, without padding or masks, so that it
-cannot repeat a mistake of the batched code. A sentence is a list of ids that ends in </s>. Weights
-come by layer name and variable name. N values of z are handled at once, because quadrature asks
-for many: states are [N, H], sequences [T, N, ...], log-probabilities [N].
+Written from the equations, for one sentence pair at a time, without padding or masks, so that
+it cannot repeat a mistake of the batched code. A sentence is a list of ids that ends in </s>.
+Weights come by layer name and variable name. N values of z are handled at once, because
+quadrature asks for many: states are [N, H], sequences [T, N, ...], log-probabilities [N].
 """
 
 import numpy as np
@@ -112,9 +112,9 @@ def divergence(mode, q, r):
 class Reference:
     """The model for one pair. Parts are present where their weights are.
 
-    keep: the factors of dropout, {layer: [T, I]} on what a layer's cell reads, position by position
-    ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] on the prefixes
-    that the language model and the decoder read.
+    keep: the factors of dropout, {layer: [T, I]} on what a layer's cell reads at each position
+    ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] on the
+    prefixes that the language model and the decoder read.
     """
 
     def __init__(self, weights, *, decoder_style="paper", r_train_mode=None, keep=None):
