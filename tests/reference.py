@@ -1,4 +1,4 @@
-"""Appendix A of the paper in float64 NumPy: a second opinion that shares no code with the first.
+"""Appendix A of the paper in float64 NumPy: a second opinion that shares none of our code.
 
 Written from the equations, for one sentence pair at a time, without padding or masks, so that
 it cannot repeat a mistake of the batched code. A sentence is a list of ids that ends in </s>.
