@@ -1,0 +1,118 @@
+"""A run's directory: what its files are called, which weights to load, and how.
+
+    out_dir/hparams.json                        the resolved settings
+    out_dir/text/                               the tokenizers' files
+    out_dir/checkpoints/step-000001000/         one folder for each of the last checkpoints
+    out_dir/best/step-000001000/                best dev BLEU (one folder)
+    out_dir/average/step-000001000/             mean of the last checkpoints (one folder)
+    out_dir/logs/  metrics.jsonl  results.json
+
+A folder with weights holds `model.weights.h5` and a `manifest.json` with the size and checksum
+of every file. It is renamed into its place when it is complete.
+"""
+
+import json
+import re
+import zlib
+from pathlib import Path
+
+from aevnmt_tf.errors import UserError
+
+HPARAMS = "hparams.json"
+TEXT = "text"
+CHECKPOINTS = "checkpoints"
+BEST = "best"
+AVERAGE = "average"
+LOGS = "logs"
+METRICS = "metrics.jsonl"
+RESULTS = "results.json"
+
+WEIGHTS = "model.weights.h5"
+MANIFEST = "manifest.json"
+CHOICES = {"best": BEST, "last": CHECKPOINTS, "average": AVERAGE}
+
+_NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
+
+
+def step_of(folder):
+    """Return the step of a folder with weights, None where the name is none of ours."""
+    match = _NAME.fullmatch(Path(folder).name)
+    return int(match.group(1)) if match else None
+
+
+def listing(parent):
+    """Return the folders with weights inside `parent`, oldest first."""
+    parent = Path(parent)
+    if not parent.is_dir():
+        return []
+    found = [path for path in parent.iterdir() if path.is_dir() and step_of(path) is not None]
+    return sorted(found, key=_order)
+
+
+def find_weights(run, *, checkpoint=None):
+    """Return the folder of the weights that a command should load.
+
+    Args:
+        run: a run's directory.
+        checkpoint: "best", "last" or "average"; None means best where there is one, else last.
+    """
+    run = Path(run)
+    if not run.is_dir():
+        raise UserError(f"there is no run in {run}: give the out_dir of a training run")
+    for choice in ("best", "last") if checkpoint is None else (checkpoint,):
+        for folder in reversed(listing(run / CHOICES[choice])):
+            if damage(folder) is None:
+                return folder
+    where = "best/ or checkpoints/" if checkpoint is None else f"{CHOICES[checkpoint]}/"
+    raise UserError(f"{run} has no usable weights in {where}: has the training run saved yet?")
+
+
+def save_weights(model, folder):
+    """Write a model's weights into a folder."""
+    model.save_weights(str(Path(folder) / WEIGHTS))
+
+
+def load_weights(model, folder):
+    """Read a model's weights from a folder; the model's variables must exist."""
+    path = Path(folder) / WEIGHTS
+    try:
+        model.load_weights(str(path))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except (ValueError, KeyError) as error:
+        raise UserError(f"{path} does not fit the model of {HPARAMS}: {error}") from error
+
+
+def damage(folder):
+    """Return what is wrong with a folder of weights in a few words, None where it is whole."""
+    folder = Path(folder)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = dict(manifest["files"])
+    except FileNotFoundError:
+        return f"{MANIFEST} is missing"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{MANIFEST} cannot be read"
+    for name, expected in files.items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != expected["bytes"]:
+            return f"{name} has {path.stat().st_size} bytes instead of {expected['bytes']}"
+        if checksum(path) != expected["crc32"]:
+            return f"the checksum of {name} is wrong"
+    return None
+
+
+def checksum(path):
+    """Return the CRC-32 of a file."""
+    value = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _order(folder):
+    step, attempt = _NAME.fullmatch(Path(folder).name).groups()
+    return int(step), int(attempt or 0)

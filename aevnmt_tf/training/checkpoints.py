@@ -1,0 +1,152 @@
+"""What a run keeps: the last checkpoints, the best weights, the average of the last weights.
+
+A checkpoint is a snapshot with the weights, everything else TensorFlow holds (the optimizer,
+the number of updates, a report's running sums) and `state.json` with what Python holds (the
+data position, the random state, the stopping rule's counts, the best scores).
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from aevnmt_tf import run_directory
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training import snapshots
+
+STATE = "state.json"
+TRAINING = "training"
+
+
+class Checkpoints:
+    """Saves and restores a run.
+
+    Args:
+        out_dir: the run's directory.
+        model: the model whose weights are kept.
+        trackables: TensorFlow objects that are no weights of the model, by name.
+        keep: how many checkpoints stay (num_keep_ckpts).
+    """
+
+    def __init__(self, out_dir, *, model, trackables, keep):
+        """Look after `out_dir`; nothing is written yet."""
+        self.out_dir = Path(out_dir)
+        self.folder = self.out_dir / run_directory.CHECKPOINTS
+        self.best_folder = self.out_dir / run_directory.BEST
+        self.average_folder = self.out_dir / run_directory.AVERAGE
+        self._model = model
+        self._trackables = dict(trackables)
+        self._keep = keep
+
+    def tidy(self):
+        """Remove what a killed run left half written; only for the process that writes."""
+        for folder in (self.folder, self.best_folder, self.average_folder):
+            snapshots.clean(folder)
+
+    def save(self, step, state):
+        """Publish a checkpoint of this step and drop the oldest ones; return its folder."""
+
+        def write(folder):
+            run_directory.save_weights(self._model, folder)
+            self._tensorflow_state().write(str(folder / TRAINING))
+            write_json(folder / STATE, {"step": step, **state})
+
+        folder = snapshots.publish(self.folder, step=step, write=write)
+        snapshots.keep_last(self.folder, self._keep)
+        return folder
+
+    def restore(self, *, report=print, set_aside=True):
+        """Restore the newest checkpoint that is whole; return its state, None without one.
+
+        Args:
+            report: called with a sentence for each damaged checkpoint that is passed over.
+            set_aside: hide the damaged ones; only for the process that writes.
+        """
+        damaged = []
+        for folder in reversed(run_directory.listing(self.folder)):
+            reason = run_directory.damage(folder)
+            if reason is None:
+                state = self._read(folder)
+                break
+            damaged.append(folder)
+            report(f"checkpoint {folder} is damaged ({reason}); trying the one before")
+        else:
+            if damaged:
+                raise UserError(
+                    f"every checkpoint in {self.folder} is damaged; delete that folder to start"
+                    " again from step 0"
+                )
+            return None
+        if set_aside:
+            for folder in damaged:
+                snapshots.set_aside(folder)
+        return state
+
+    def save_best(self, step, scores):
+        """Publish the weights of this step as the best so far."""
+        folder = self._save_weights(self.best_folder, step, {"step": step, **scores})
+        snapshots.keep_only(folder)
+
+    def save_average(self, number, *, build):
+        """Publish the mean of the weights of the last checkpoints; return the steps used.
+
+        Args:
+            number: how many checkpoints enter, fewer where fewer exist.
+            build: returns a new model of the same shape; the one in training stays as it is.
+        """
+        listed = run_directory.listing(self.folder)
+        folders = [f for f in listed if run_directory.damage(f) is None][-number:]
+        if not folders:
+            return []
+        model, sums = build(), None
+        for folder in folders:
+            run_directory.load_weights(model, folder)
+            weights = [weight.astype("float64") for weight in model.get_weights()]
+            sums = weights if sums is None else list(map(np.add, sums, weights))
+        model.set_weights([total / len(folders) for total in sums])
+        steps = [run_directory.step_of(folder) for folder in folders]
+        state = {"step": steps[-1], "averaged_steps": steps}
+        published = self._save_weights(self.average_folder, steps[-1], state, model=model)
+        snapshots.keep_only(published)
+        return steps
+
+    def load_best(self):
+        """Put the best weights into the model; return their step, None without any."""
+        for folder in reversed(run_directory.listing(self.best_folder)):
+            if run_directory.damage(folder) is None:
+                run_directory.load_weights(self._model, folder)
+                return run_directory.step_of(folder)
+        return None
+
+    def _save_weights(self, parent, step, state, *, model=None):
+        def write(folder):
+            run_directory.save_weights(self._model if model is None else model, folder)
+            write_json(folder / STATE, state)
+
+        return snapshots.publish(parent, step=step, write=write)
+
+    def _read(self, folder):
+        run_directory.load_weights(self._model, folder)
+        status = self._tensorflow_state().read(str(folder / TRAINING))
+        status.assert_existing_objects_matched()
+        return json.loads((folder / STATE).read_text(encoding="utf-8"))
+
+    def _tensorflow_state(self):
+        import tensorflow as tf
+
+        return tf.train.Checkpoint(**self._trackables)
+
+
+def write_json(path, value):
+    """Write a JSON file."""
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    Path(path).write_text(text + "\n", encoding="utf-8")
+
+
+def write_json_whole(path, value):
+    """Write a JSON file such that a reader sees the old text or the new, never a part."""
+    path = Path(path)
+    with snapshots.sentences(f"write {path}"):
+        temporary = path.with_name(f".{path.name}.writing")
+        write_json(temporary, value)
+        temporary.replace(path)
