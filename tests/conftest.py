@@ -1,0 +1,38 @@
+"""What every test gets: a quiet TensorFlow with few threads, and fixed seeds."""
+
+import os
+import random
+import sys
+
+import hypothesis
+import pytest
+
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+THREADS = max(1, (os.cpu_count() or 1) // WORKERS)
+
+# TensorFlow reads these when it is imported, so they are set before any test module is.
+# Processes that a test starts inherit them.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # the workers share a GPU
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(THREADS))
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(THREADS))
+os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+# The same examples in each run; no deadline, because the first call of a graph traces it.
+hypothesis.settings.register_profile("aevnmt", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("aevnmt")
+
+SEED = 1
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """Seeds whatever random generators are loaded, and gives the seed."""
+    random.seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    if "tensorflow" in sys.modules:  # not imported for the tests that do without it
+        sys.modules["tensorflow"].random.set_seed(SEED)
+    return SEED
