@@ -1,0 +1,128 @@
+"""Pairs of lines -> ids, tokenised once, kept in flat arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf import text
+from aevnmt_tf.data.counts import CorpusCounts
+from aevnmt_tf.data.pairs import Pairs
+
+# Tokenising line by line is seven times slower; beyond this size nothing is gained.
+LINES_PER_CALL = 2048
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Sequences of ids that end in `</s>`, one after the other.
+
+    Args:
+        ids: all ids.  # [number of tokens] int32
+        offsets: sequence i is ids[offsets[i]:offsets[i + 1]].  # [N + 1] int64
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Lengths, `</s>` counted.  # [N] int32"""
+        return np.diff(self.offsets).astype(np.int32)
+
+    @classmethod
+    def join(cls, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Sequences:
+        """Sequences from pieces of (ids, lengths)."""
+        ids = [part[0] for part in parts] or [np.zeros(0, np.int32)]
+        lengths = np.concatenate([part[1] for part in parts] or [np.zeros(0, np.int64)])
+        offsets = np.concatenate([[0], lengths.cumsum(dtype=np.int64)])
+        return cls(np.concatenate(ids), offsets)
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs as ids; `line` is the number of each pair in its file, from 0.  # [N] int32"""
+
+    x: Sequences
+    y: Sequences
+    line: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+
+def encode_pairs(
+    pairs: Pairs,
+    *,
+    x_tokenizer: text.Tokenizer,
+    y_tokenizer: text.Tokenizer,
+    src_max_len: int | None = None,
+    tgt_max_len: int | None = None,
+    drop_empty: bool = False,
+) -> tuple[EncodedPairs, CorpusCounts]:
+    """Tokenise all pairs; drop and count the empty and the over-long ones where asked to.
+
+    Args:
+        pairs: what to encode.
+        x_tokenizer: of the source.
+        y_tokenizer: of the target.
+        src_max_len: the most subwords of a source, `</s>` not counted; None or 0 = no limit.
+        tgt_max_len: the same of a target.
+        drop_empty: drop pairs with a side that has no subword. Otherwise such a side is one
+            `</s>`.
+    """
+    x_parts, y_parts, kept_parts = [], [], []
+    dropped = np.zeros(3, np.int64)  # empty, source too long, target too long
+    dataset = _tokenised(pairs, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
+    for x_ids, x_len, y_ids, y_len in dataset.as_numpy_iterator():
+        empty = drop_empty & ((x_len == 1) | (y_len == 1))
+        x_long = ~empty & (x_len > (src_max_len or np.inf) + 1)
+        y_long = ~empty & ~x_long & (y_len > (tgt_max_len or np.inf) + 1)
+        dropped += [empty.sum(), x_long.sum(), y_long.sum()]
+        keep = ~(empty | x_long | y_long)
+        x_parts.append((x_ids[np.repeat(keep, x_len)], x_len[keep]))
+        y_parts.append((y_ids[np.repeat(keep, y_len)], y_len[keep]))
+        kept_parts.append(keep)
+    kept = np.concatenate(kept_parts or [np.zeros(0, bool)])
+    encoded = EncodedPairs(
+        Sequences.join(x_parts), Sequences.join(y_parts), np.flatnonzero(kept).astype(np.int32)
+    )
+    counts = CorpusCounts(pairs.name, len(pairs), *dropped.tolist(), kept=len(encoded))
+    return encoded, counts
+
+
+def _tokenised(pairs: Pairs, *, x_tokenizer, y_tokenizer) -> tf.data.Dataset:
+    """Batches of (x ids, x lengths, y ids, y lengths), in the order of the lines."""
+
+    def chunks():
+        for start in range(0, len(pairs), LINES_PER_CALL):
+            lines = slice(start, start + LINES_PER_CALL)
+            yield _strings(pairs.src.encoded(lines)), _strings(pairs.tgt.encoded(lines))
+
+    def encode(x_lines, y_lines):
+        x = text.append_eos(x_tokenizer.encode(x_lines))
+        y = text.append_eos(y_tokenizer.encode(y_lines))
+        return x.flat_values, x.row_lengths(), y.flat_values, y.row_lengths()
+
+    spec = tf.TensorSpec([None], tf.string)
+    dataset = tf.data.Dataset.from_generator(chunks, output_signature=(spec, spec))
+    # A fixed number: TensorFlow's tuning starts with one thread, and the work is soon done.
+    num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4
+    return dataset.map(encode, num_parallel_calls=num_threads, deterministic=True)
+
+
+def _strings(lines: list[bytes]) -> np.ndarray:
+    # NumPy's own string type would cut zero bytes at the end.
+    array = np.empty(len(lines), object)
+    array[:] = lines
+    return array

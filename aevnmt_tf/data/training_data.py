@@ -1,0 +1,214 @@
+"""The endless stream of training batches, a pure function of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf.data import batches, plan
+from aevnmt_tf.data import shapes as shapes_module
+from aevnmt_tf.data.counts import Counts
+from aevnmt_tf.data.encode import EncodedPairs, encode_pairs
+from aevnmt_tf.data.pairs import read_pairs, read_synthetic
+from aevnmt_tf.errors import UserError
+
+
+class TrainingData:
+    """Training pairs in buckets and their batch plan.
+
+    Args:
+        gold: one EncodedPairs for each corpus; corpus indices are 0, 1, ...
+        synthetic: back-translated pairs, or None; their corpus index is the last.
+        batch_size: rows of a global batch.
+        num_buckets: the most shapes.
+        seed: of the shuffling.
+        ratios: how often each gold corpus is seen in an epoch (0.5: another half each time);
+            None = once each.
+        synthetic_ratio: synthetic batches for each gold batch.
+        counts: what was read and dropped, for the record.
+    """
+
+    def __init__(
+        self,
+        gold: Sequence[EncodedPairs],
+        *,
+        batch_size: int,
+        synthetic: EncodedPairs | None = None,
+        num_buckets: int = 10,
+        seed: int = 1,
+        ratios: Sequence[float] | None = None,
+        synthetic_ratio: float = 1.0,
+        counts: Counts | None = None,
+    ):
+        ratios = _checked_ratios(ratios, num_corpora=len(gold))
+        corpora = [*gold, synthetic] if synthetic is not None else list(gold)
+        sizes = [len(corpus) for corpus in corpora]
+        num_gold = sum(sizes[: len(gold)])
+        corpus = np.repeat(np.arange(len(corpora), dtype=np.int32), sizes)  # [N]
+        x_len = np.concatenate([corpus.x.lengths for corpus in corpora])  # [N]
+        y_len = np.concatenate([corpus.y.lengths for corpus in corpora])
+
+        self.batch_size = batch_size
+        self.counts = counts
+        times = np.asarray(ratios)[corpus[:num_gold]]
+        gold_lengths = shapes_module.Lengths(x_len[:num_gold], y_len[:num_gold], times=times)
+        rest = shapes_module.Lengths(
+            x_len[num_gold:],
+            y_len[num_gold:],
+            share=synthetic_ratio * times.sum() / max(len(x_len) - num_gold, 1),
+        )
+        self.shapes = shapes_module.choose_shapes(
+            [gold_lengths, rest], num_shapes=num_buckets, batch_size=batch_size
+        )
+        buckets = shapes_module.assign(x_len, y_len, shapes=self.shapes)
+        self.plan = plan.Plan(
+            plan.Stream(buckets[:num_gold], corpus[:num_gold], ratios, batch_size, seed),
+            self._synthetic_stream(buckets[num_gold:], seed=seed),
+            synthetic_ratio,
+        )
+        if not self.plan.gold.num_batches:
+            raise UserError("There is no training pair left; see what was dropped and why.")
+        self.padding_share = self._padding_share(buckets, x_len + y_len)
+        self._gather = batches.Gatherer(corpora, corpus=corpus, shapes=self.shapes)
+
+    def _synthetic_stream(self, buckets: np.ndarray, *, seed: int) -> plan.Stream | None:
+        if not len(buckets):
+            return None
+        corpus = np.zeros(len(buckets), np.int32)
+        return plan.Stream(buckets, corpus, (1.0,), self.batch_size, seed, number=1)
+
+    def _padding_share(self, buckets: np.ndarray, length: np.ndarray) -> float:
+        """1 - real tokens / tokens of the batches, fillers and both sides included."""
+        streams = [(self.plan.gold, slice(len(self.plan.gold.buckets)), 1.0)]
+        if self.plan.num_synthetic:
+            epochs = self.plan.num_synthetic / self.plan.synthetic.num_batches
+            streams.append(
+                (self.plan.synthetic, slice(len(self.plan.gold.buckets), None), epochs)
+            )
+        real = padded = 0.0
+        for stream, part, epochs in streams:
+            times = np.asarray(stream.ratios)[stream.corpus]
+            real += epochs * float((length[part] * times).sum())
+            area = self.shapes.sum(1)[: len(stream.batches)] * stream.batches
+            padded += epochs * self.batch_size * float(area.sum())
+        return 1.0 - real / padded
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Global batches of an epoch, the same for every epoch."""
+        return self.plan.batches_per_epoch
+
+    def dataset(
+        self, first_step: int = 0, num_shards: int = 1, shard: int | Sequence[int] = 0
+    ) -> tf.data.Dataset:
+        """The batches from step `first_step` on, without end: one Batch a step and shard.
+
+        Args:
+            first_step: the number of the first global batch; 0 is the first of a run.
+            num_shards: into how many parts a global batch is cut. Each has
+                ceil(batch_size / num_shards) rows; the last ones may end in fillers.
+            shard: which part; or several, which then follow one another, as a worker with
+                several replicas wants them.
+        """
+        size = -(-self.batch_size // num_shards)
+        shards = np.atleast_1d(np.asarray(shard, np.int32))
+        first_epoch, first_place = self.plan.position(first_step)
+
+        def epoch_plan(epoch):
+            pairs, bucket = self.plan.epoch(int(epoch))
+            start = first_place if epoch == first_epoch else 0
+            pairs, bucket = pairs[start:], bucket[start:]
+            missing = size * num_shards - self.batch_size
+            pairs = np.pad(pairs, [(0, 0), (0, missing)], constant_values=plan.FILLER)
+            pairs = pairs.reshape(-1, num_shards, size)[:, shards].reshape(-1, size)
+            return pairs, np.repeat(bucket, len(shards)), np.tile(shards, len(bucket))
+
+        def batches_of_epoch(epoch):
+            outputs = tf.numpy_function(epoch_plan, [epoch], [tf.int32] * 3)
+            for output, shape in zip(outputs, ([None, size], [None], [None]), strict=True):
+                output.set_shape(shape)
+            return tuple(outputs)
+
+        def gather(pairs, bucket, shard):
+            return self._gather(pairs, bucket, shard * size + tf.range(size))
+
+        epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max)
+        # One call of Python an epoch, made while the epoch before is being trained on.
+        plans = epochs.map(batches_of_epoch).prefetch(1)
+        dataset = plans.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
+        dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        options = tf.data.Options()
+        # The shards are cut here; TensorFlow must not cut them again.
+        policy = tf.data.experimental.AutoShardPolicy.OFF
+        options.experimental_distribute.auto_shard_policy = policy
+        return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tuple[float, ...]:
+    if ratios is None:
+        return (1.0,) * num_corpora
+    if len(ratios) != num_corpora:
+        raise UserError(
+            f"train_ratios has {len(ratios)} numbers, but train_prefix names {num_corpora} "
+            "corpora; give one number for each."
+        )
+    if not all(0 <= ratio < np.inf for ratio in ratios):
+        raise UserError(f"train_ratios {list(ratios)}: a ratio must be a number of at least 0.")
+    return tuple(map(float, ratios))
+
+
+def load_training_data(
+    hp,
+    *,
+    x_tokenizer,
+    y_tokenizer,
+    prefixes: Sequence[str] | None = None,
+    synthetic_prefix: str | None = None,
+) -> TrainingData:
+    """Read, check and tokenise the training corpora that the settings name.
+
+    Args:
+        hp: the settings.
+        x_tokenizer: of the source.
+        y_tokenizer: of the target.
+        prefixes: in place of hp.train_prefix, where the text was prepared elsewhere.
+        synthetic_prefix: in place of hp.synthetic_prefix.
+    """
+    prefixes = prefixes if prefixes is not None else hp.train_prefix
+    prefixes = [prefixes] if isinstance(prefixes, str) else list(prefixes)
+    synthetic_prefix = synthetic_prefix or hp.synthetic_prefix
+    languages = dict(src=hp.src, tgt=hp.tgt, max_pairs=hp.max_train)
+    _checked_ratios(hp.train_ratios, num_corpora=len(prefixes))  # before the slow part
+    corpora = [read_pairs(prefix, **languages) for prefix in prefixes]
+    if synthetic_prefix:
+        corpora.append(read_synthetic(synthetic_prefix, **languages))
+    encoded, counts = [], []
+    while corpora:  # each corpus' text is let go as soon as its ids are there
+        pairs, kept = encode_pairs(
+            corpora.pop(0),
+            x_tokenizer=x_tokenizer,
+            y_tokenizer=y_tokenizer,
+            src_max_len=hp.src_max_len,
+            tgt_max_len=hp.tgt_max_len,
+            drop_empty=True,
+        )
+        encoded.append(pairs)
+        counts.append(kept)
+        if not len(pairs):
+            raise UserError(
+                f"{kept.name}: none of {kept.read} pairs is left ({kept.empty} empty, "
+                f"{kept.source_too_long} with a source over src_max_len={hp.src_max_len}, "
+                f"{kept.target_too_long} with a target over tgt_max_len={hp.tgt_max_len})."
+            )
+    return TrainingData(
+        encoded[: len(prefixes)],
+        synthetic=encoded[-1] if synthetic_prefix else None,
+        batch_size=hp.batch_size,
+        num_buckets=hp.num_buckets,
+        seed=hp.random_seed or 1,
+        ratios=hp.train_ratios,
+        synthetic_ratio=hp.mono_real_ratio,
+        counts=Counts(counts),
+    )
