@@ -1,0 +1,85 @@
+"""When to evaluate on the development set, and when to stop."""
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass
+class Progress:
+    """What the stopping rule must remember; it is part of every checkpoint."""
+
+    best_bleu: float | None = None
+    best_step: int | None = None
+    checks_without_gain: int = 0
+
+    def to_dict(self):
+        """Return it as JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """The paper's rule and a budget.
+
+    The paper: at least `num_train_steps` updates, then a check of dev BLEU every
+    `check_convergence_every` steps until `patience` checks in a row brought no gain.
+    Without a development set, or with check_convergence_every 0, training ends at
+    num_train_steps. max_steps and max_minutes end it earlier.
+    """
+
+    num_train_steps: int
+    check_convergence_every: int
+    patience: int
+    steps_per_external_eval: int | None = None
+    max_steps: int | None = None
+    max_minutes: float | None = None
+    has_dev: bool = True
+
+    @classmethod
+    def of(cls, hp, *, has_dev):
+        """Take the rule from the settings."""
+        names = [name for name in cls.__dataclass_fields__ if name != "has_dev"]
+        return cls(**{name: getattr(hp, name) for name in names}, has_dev=has_dev)
+
+    def is_check(self, step):
+        """Return whether this step ends with a convergence check."""
+        after = step - self.num_train_steps
+        every = self.check_convergence_every
+        return bool(self.has_dev and every and after >= 0 and after % every == 0)
+
+    def is_evaluation(self, step):
+        """Return whether this step ends with an evaluation on the development set."""
+        if not self.has_dev or step == 0:
+            return False
+        every = self.steps_per_external_eval
+        return self.is_check(step) or bool(every and step % every == 0)
+
+    def record(self, progress, *, step, bleu):
+        """Take the result of an evaluation into `progress`; return whether it is a gain."""
+        gained = progress.best_bleu is None or bleu > progress.best_bleu
+        if gained:
+            progress.best_bleu, progress.best_step = bleu, step
+        if self.is_check(step):
+            progress.checks_without_gain = 0 if gained else progress.checks_without_gain + 1
+        return gained
+
+    def reason_to_stop(self, progress, *, step, seconds):
+        """Return why training ends now as a sentence, None where it goes on."""
+        if self.max_steps is not None and step >= self.max_steps:
+            return f"max_steps ({self.max_steps}) is reached"
+        if self.max_minutes is not None and seconds >= 60 * self.max_minutes:
+            return f"max_minutes ({self.max_minutes:g}) have passed"
+        if step < self.num_train_steps:
+            return None
+        if not (self.has_dev and self.check_convergence_every):
+            return f"num_train_steps ({self.num_train_steps}) is reached"
+        if progress.checks_without_gain >= self.patience:
+            return f"dev BLEU did not rise in {progress.checks_without_gain} checks"
+        return None
+
+    def last_step(self):
+        """Return the step at which training ends at the latest, or may end at the earliest."""
+        if self.max_steps is None:
+            return self.num_train_steps
+        if self.has_dev and self.check_convergence_every:
+            return self.max_steps
+        return min(self.max_steps, self.num_train_steps)

@@ -1,0 +1,53 @@
+"""metrics.jsonl: flushed lines, cut back on resume."""
+
+import json
+
+import pytest
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training.metrics_file import MetricsFile
+
+
+def test_lines_are_json_and_on_disk_at_once(tmp_path):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.append({"step": 1, "loss": 2.5, "text": "ü"})
+    file.append({"step": 2, "loss": float("nan"), "units": [1, 2.5]})
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"step": 1, "loss": 2.5, "text": "ü"},
+        {"step": 2, "loss": None, "units": [1, 2.5]},
+    ]
+
+
+def test_numbers_survive_exactly(tmp_path):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.append({"step": 1, "loss": 0.1 + 0.2})
+    file.cut_back(1)
+    assert file.read() == [{"step": 1, "loss": 0.1 + 0.2}]
+
+
+def test_cut_back_drops_later_steps_and_a_torn_line(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    file = MetricsFile(path)
+    for step in (10, 20, 20, 30):
+        file.append({"step": step})
+    with open(path, "a") as torn:
+        torn.write('{"step": 4')
+    file.cut_back(20)
+    assert path.read_text() == '{"step": 10}\n{"step": 20}\n{"step": 20}\n'
+    file.append({"step": 30})
+    assert [line["step"] for line in file.read()] == [10, 20, 20, 30]
+
+
+def test_cut_back_to_the_start_and_of_nothing(tmp_path):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.cut_back(0)
+    assert file.read() == []
+    file.append({"step": 5})
+    file.cut_back(0)
+    assert (tmp_path / "metrics.jsonl").read_text() == ""
+
+
+def test_unwritable_is_a_sentence(tmp_path):
+    with pytest.raises(UserError, match="cannot write .*metrics.jsonl"):
+        MetricsFile(tmp_path / "missing" / "metrics.jsonl").append({"step": 1})

@@ -1,0 +1,83 @@
+"""The running sums of a report."""
+
+import math
+
+import pytest
+import tensorflow as tf
+
+from aevnmt_tf.training.totals import LATEST, SUMMED, Totals, means
+
+
+def result(**changes):
+    values = dict.fromkeys(SUMMED, 0.0) | dict.fromkeys(LATEST, 0.0) | {"skipped": 0.0}
+    return {name: tf.constant(value) for name, value in (values | changes).items()}
+
+
+def test_means_are_weighted_by_pairs_and_tokens():
+    totals = Totals()
+    totals.add(
+        result(loss=8.0, nll_x=2.0, nll_y=4.0, kl=2.0, pairs=2.0, x_tokens=4.0, y_tokens=8.0)
+        | result_part(correct_y=2.0, gradient_norm=1.0, kl_weight=0.1, learning_rate=0.5)
+    )
+    totals.add(
+        result(loss=1.0, nll_x=1.0, nll_y=2.0, kl=4.0, pairs=4.0, x_tokens=2.0, y_tokens=4.0)
+        | result_part(correct_y=4.0, gradient_norm=3.0, kl_weight=0.2, learning_rate=0.25)
+    )
+    report = totals.report()
+    assert report["loss"] == pytest.approx(1.5)
+    assert (report["nll_x"], report["nll_y"], report["kl"]) == pytest.approx((0.5, 1.0, 1.0))
+    assert report["elbo"] == pytest.approx(-2.5)
+    assert report["nll_y_per_token"] == pytest.approx(0.5)
+    assert report["perplexity_x"] == pytest.approx(math.exp(0.5))
+    assert report["accuracy_y"] == pytest.approx(0.5)
+    assert report["gradient_norm"] == pytest.approx(2.0)
+    assert report["kl_weight"] == pytest.approx(0.2)
+    assert report["learning_rate"] == pytest.approx(0.25)
+    assert report["pairs"] == 6.0
+
+
+def result_part(**values):
+    return {name: tf.constant(value) for name, value in values.items()}
+
+
+def test_a_skipped_step_is_counted_and_adds_nothing():
+    totals = Totals()
+    totals.add(result(loss=4.0, nll_y=4.0, pairs=2.0, gradient_norm=1.0))
+    nan = float("nan")
+    totals.add(result(loss=nan, nll_y=nan, pairs=2.0, gradient_norm=nan, skipped=1.0))
+    report = totals.report()
+    assert (report["loss"], report["gradient_norm"], report["skipped"]) == (2.0, 1.0, 1)
+
+
+def test_bad_steps_in_a_row_survive_a_report():
+    totals = Totals()
+    for skipped in (1.0, 1.0, 0.0, 1.0):
+        totals.add(result(skipped=skipped))
+    assert (int(totals.bad_in_a_row), int(totals.most_bad_in_a_row)) == (1, 2)
+    totals.reset()
+    assert (int(totals.bad_in_a_row), int(totals.most_bad_in_a_row)) == (1, 1)
+    totals.add(result(skipped=1.0))
+    assert int(totals.most_bad_in_a_row) == 2
+    assert totals.report()["skipped"] == 1
+
+
+def test_a_report_of_skipped_steps_alone_is_nan_not_an_error():
+    totals = Totals()
+    totals.add(result(skipped=1.0))
+    assert math.isnan(totals.report()["loss"])
+
+
+def test_a_system_without_a_source_model_reports_no_source_tokens():
+    report = means({name: 1.0 for name in SUMMED} | {"nll_x": 0.0})
+    assert "perplexity_y" in report
+    assert "perplexity_x" not in report and "accuracy_x" not in report
+
+
+def test_sums_are_part_of_a_checkpoint(tmp_path):
+    totals = Totals()
+    totals.add(result(loss=1.25, pairs=1.0, kl_weight=0.5))
+    tf.train.Checkpoint(totals=totals).write(str(tmp_path / "state"))
+    other = Totals()
+    tf.train.Checkpoint(totals=other).read(str(tmp_path / "state")).assert_consumed()
+    assert other.report()["loss"] == 1.25
+    assert other.report()["kl_weight"] == 0.5
