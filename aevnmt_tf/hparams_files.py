@@ -1,0 +1,160 @@
+"""Settings as files: JSON with a `base`, and the page hparams/README.md."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aevnmt_tf import hparams_tfnmt
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.hparams_checks import Setting
+
+
+class Layer(NamedTuple):
+    """Settings from one place; `where(key)` is the start of a sentence about a key of it."""
+
+    values: Mapping[str, Any]
+    where: Callable[[str], str]
+
+
+def read(path: str | os.PathLike) -> list[Layer]:
+    """The layers of a file: its base's base first, the file itself last."""
+    layers: list[Layer] = []
+    seen: list[Path] = []
+    current: Path | None = Path(path)
+    while current is not None:
+        if current.resolve() in [file.resolve() for file in seen]:
+            chain = " -> ".join(str(file) for file in [*seen, current])
+            raise UserError(f"{seen[-1]}: base goes in a circle: {chain}.")
+        seen.append(current)
+        layer = _read_one(current, named_by=seen[-2] if len(seen) > 1 else None)
+        base = layer.values.pop("base", None)  # type: ignore[attr-defined]
+        if base is not None and not (isinstance(base, str) and base):
+            shown = json.dumps(base)
+            raise UserError(f"{layer.where('base')}base must be a file's name, not {shown}.")
+        if layers:
+            # A note is about the file that it stands in.
+            layer.values.pop("note", None)  # type: ignore[attr-defined]
+        layers.append(layer)
+        current = None if base is None else current.parent / base
+    return layers[::-1]
+
+
+def _read_one(path: Path, *, named_by: Path | None) -> Layer:
+    twice: list[str] = []
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in items]
+        twice.extend(key for key in keys if keys.count(key) > 1)
+        return dict(items)
+
+    source = f" (the base of {named_by})" if named_by else ""
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg} at column {error.colno}"
+        raise UserError(f"{path}, line {error.lineno}: this is not JSON: {what}.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text: {error.reason}.") from None
+    except OSError as error:
+        raise UserError(f"{path}{source} cannot be read: {error.strerror}.") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply: settings are flat.") from None
+    if not isinstance(values, dict):
+        raise UserError(f'{path} must hold one JSON object, {{"name": value, ...}}.')
+
+    def where(key: str) -> str:
+        found = re.search(rf"{re.escape(json.dumps(key))}\s*:", text)
+        line = f", line {text.count(chr(10), 0, found.start()) + 1}" if found else ""
+        return f"{path}{line}: "
+
+    if twice:
+        raise UserError(f"{where(twice[0])}{twice[0]} is given twice: keep one of them.")
+    return Layer(values, where)
+
+
+def write(path: str | os.PathLike, values: Mapping[str, Any]) -> None:
+    """Writes settings as JSON, all or nothing: a kill leaves the old file or the new one."""
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("w", encoding="utf-8") as stream:
+                json.dump(values, stream, indent=2, ensure_ascii=False)
+                stream.write("\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror}.") from None
+
+
+_INTRODUCTION = """\
+# Settings
+
+This page is made by `python -m aevnmt_tf.hparams > hparams/README.md`; do not edit it.
+
+A file holds one flat JSON object with the names below. Settings come from the defaults, then
+from the file, then from the command line, where each one is a flag: `--batch_size 32`.
+`"base": "other.json"` starts from another file, found relative to the one that names it.
+A list is `["a", "b"]` in a file and `a,b` or `'["a", "b"]'` as a flag; true, false and null are
+written so in both. An unknown name or a bad value is an error that names the place.
+"""
+
+_TFNMT = """\
+## Files of TF-NMT
+
+Files of TF-NMT and of the authors' fork load as they are. These names are accepted for ours:
+"""
+
+
+def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
+    """The text of hparams/README.md, with the files that `folder` holds."""
+    parts = [_INTRODUCTION]
+    for group, settings in groups.items():
+        rows = [
+            (f"`{s.name}`", f"`{json.dumps(_plain(s.default))}`", s.describe(), s.help)
+            for s in settings
+        ]
+        parts.append(f"## {group.capitalize()}\n")
+        parts.append(_table(("name", "default", "values", "meaning"), rows))
+    parts.append(_TFNMT)
+    aliases = [
+        (f"`{old}`", f"`{new}`", ", ".join(f"{json.dumps(a)} = {b}" for a, b in values.items()))
+        for old, (new, values) in hparams_tfnmt.ALIASES.items()
+    ]
+    parts.append(_table(("TF-NMT", "here", "values"), aliases))
+    parts.append("These have no meaning here; each gives one warning line:\n")
+    rows = [(f"`{key}`", why) for key, why in hparams_tfnmt.IGNORED.items()]
+    parts.append(_table(("TF-NMT", "why"), rows))
+    parts.append("Other values of these are refused:\n")
+    refused = [
+        (f"`{key}`", ", ".join(f"`{json.dumps(value)}`" for value in fine), why)
+        for key, (fine, why) in hparams_tfnmt.REFUSED.items()
+    ]
+    parts.append(_table(("name", "accepted", "why others are not"), refused))
+    parts.append("## The files here\n")
+    files = [(f"`{file.name}`", _note(file)) for file in sorted(folder.glob("*.json"))]
+    parts.append(_table(("file", "what it is"), files))
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _note(path: Path) -> str:
+    return read(path)[-1].values.get("note", "")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    # A bar would end the cell.
+    lines = [head, ("---",) * len(head), *rows]
+    cells = [" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines]
+    return "".join(f"| {line} |\n" for line in cells)
