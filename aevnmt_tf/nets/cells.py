@@ -1,0 +1,90 @@
+"""One step of a gated recurrent unit and its gradient, for both places of the reset gate.
+
+    z, r = sigmoid(x_zr + U_zr h)                       update and reset gate; x = W f + b is made outside of the loop
+    c = tanh(x_c + U_c (r * h))                         reset before the product (Cho et al., 2014; TF 1)
+    c = tanh(x_c + r * (U_c h + d_c))                   reset after it: one product a step, and a second bias d
+    h' = z * h + (1 - z) * c
+
+Gates are stored in Keras' order (update, reset, candidate). Every function takes any number of leading axes.
+"""
+
+import tensorflow as tf
+
+
+class ResetBefore:
+    """The reset gate acts on the state, before the recurrent product."""
+
+    biases = 1
+    num_saved = 2
+
+    @staticmethod
+    def step(x, h, kernel, _):
+        """x [..., B, 3H], h [..., B, H], kernel [..., H, 3H] -> the new state and what its gradient needs."""
+        units = h.shape[-1]
+        zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, kernel[..., : 2 * units]))
+        z, r = tf.split(zr, 2, axis=-1)
+        c = tf.tanh(x[..., 2 * units :] + tf.matmul(r * h, kernel[..., 2 * units :]))
+        return c + z * (h - c), (zr, c)
+
+    @staticmethod
+    def gradient(d_new, h, saved, kernel):
+        """Gradients with respect to x, to what was added to x before the gates, and to h."""
+        units = h.shape[-1]
+        zr, c = saved
+        z, r = tf.split(zr, 2, axis=-1)
+        d_c = d_new * (1.0 - z) * (1.0 - c * c)
+        d_reset = tf.matmul(d_c, kernel[..., 2 * units :], transpose_b=True)  # of r * h
+        d_zr = tf.concat([d_new * (h - c), d_reset * h], axis=-1) * zr * (1.0 - zr)
+        d_h = d_new * z + d_reset * r
+        d_h += tf.matmul(d_zr, kernel[..., : 2 * units], transpose_b=True)
+        return tf.concat([d_zr, d_c], axis=-1), d_zr, d_h
+
+    @staticmethod
+    def weight_gradients(h, saved, d_x, d_inner):
+        """Of the kernel [D, H, 3H] and of the second bias (none), over all steps. Arguments are [T, D, B, ...]."""
+        units = h.shape[-1]
+        r = saved[0][..., units:]
+        gates = tf.einsum("tdbh,tdbg->dhg", h, d_inner)
+        candidate = tf.einsum("tdbh,tdbg->dhg", r * h, d_x[..., 2 * units :])
+        return tf.concat([gates, candidate], axis=-1), None
+
+
+class ResetAfter:
+    """The reset gate acts after the recurrent product, so that a step has only one."""
+
+    biases = 2
+    num_saved = 3
+
+    @staticmethod
+    def step(x, h, kernel, bias):
+        """As ResetBefore.step, with the second bias [..., 1, 3H]."""
+        units = h.shape[-1]
+        inner = tf.matmul(h, kernel) + bias  # [..., B, 3H]
+        zr = tf.sigmoid(x[..., : 2 * units] + inner[..., : 2 * units])
+        z, r = tf.split(zr, 2, axis=-1)
+        inner_c = inner[..., 2 * units :]
+        c = tf.tanh(x[..., 2 * units :] + r * inner_c)
+        return c + z * (h - c), (zr, c, inner_c)
+
+    @staticmethod
+    def gradient(d_new, h, saved, kernel):
+        """As ResetBefore.gradient."""
+        zr, c, inner_c = saved
+        z, r = tf.split(zr, 2, axis=-1)
+        d_c = d_new * (1.0 - z) * (1.0 - c * c)
+        d_zr = tf.concat([d_new * (h - c), d_c * inner_c], axis=-1) * zr * (1.0 - zr)
+        d_inner = tf.concat([d_zr, d_c * r], axis=-1)  # [..., B, 3H]
+        d_h = d_new * z + tf.matmul(d_inner, kernel, transpose_b=True)
+        return tf.concat([d_zr, d_c], axis=-1), d_inner, d_h
+
+    @staticmethod
+    def weight_gradients(h, saved, d_x, d_inner):
+        """As ResetBefore.weight_gradients; the second bias [D, 1, 3H] has one."""
+        del saved, d_x
+        return (
+            tf.einsum("tdbh,tdbg->dhg", h, d_inner),
+            tf.reduce_sum(d_inner, axis=[0, 2])[:, None],
+        )
+
+
+CELLS = {"before": ResetBefore, "after": ResetAfter}

@@ -1,0 +1,48 @@
+"""Word embeddings with a dense gradient."""
+
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.precision import compute
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class Embedding(keras.layers.Layer):
+    """emb(ids; theta): ids [...] -> [..., E].
+
+    The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and the clipping by global norm needs all of it.
+    """
+
+    def __init__(self, *, vocab_size, units, **kwargs):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.units = units
+
+    def build(self, *_):
+        """Creates `embeddings` [V, E], drawn from N(0, 0.5^2) as in the authors' code."""
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocab_size, self.units),
+            initializer=keras.initializers.RandomNormal(stddev=0.5),
+        )
+        self.built = True
+
+    def call(self, ids):
+        """See the class."""
+        return dense_gather(compute(self, self.embeddings), ids)
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {**super().get_config(), "vocab_size": self.vocab_size, "units": self.units}
+
+
+@tf.custom_gradient
+def dense_gather(table, ids):
+    """Rows of a table [V, E]; its gradient is dense."""
+    rows = tf.shape(table)[0]
+
+    def gradient(d_rows):
+        flat = tf.reshape(d_rows, [-1, tf.shape(table)[1]])
+        return tf.math.unsorted_segment_sum(flat, tf.reshape(ids, [-1]), rows), None
+
+    return tf.gather(table, ids), gradient

@@ -1,0 +1,124 @@
+"""Output layers: from states to logits, and straight to negative log-likelihoods.
+
+Most of the work of a training step is here ([tokens, F] x [F, V], three times), so nothing is done on padding and no
+pass over [tokens, V] is made that is not needed.
+"""
+
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.precision import compute
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class Output(keras.layers.Layer):
+    """affine(features; theta_out): features [..., F] -> logits [..., V] in float32.
+
+    Args:
+        input_size: F.
+        vocab_size: V.
+        use_bias: whether the map has a bias (TF-NMT's form of out_y has none).
+        packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static shapes.
+    """
+
+    def __init__(self, *, input_size, vocab_size, use_bias=True, packed=True, **kwargs):
+        super().__init__(**kwargs)
+        self.input_size = input_size
+        self.vocab_size = vocab_size
+        self.use_bias = use_bias
+        self.packed = packed
+        self.bias = None
+
+    def build(self, *_):
+        """Creates kernel [F, V] and, with use_bias, bias [V]."""
+        self.kernel = self.add_weight(name="kernel", shape=(self.input_size, self.vocab_size))
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.vocab_size,), initializer="zeros"
+            )
+        self.built = True
+
+    def _weights(self):
+        weights = [self.kernel, self.bias] if self.use_bias else [self.kernel]
+        return [compute(self, weight) for weight in weights]
+
+    def call(self, features):
+        """See the class."""
+        logits = affine(compute(self, features), *self._weights())
+        return tf.cast(logits, tf.float32)
+
+    def nll(self, features, labels, lengths):
+        """-log softmax(logits)[label], summed over each sentence.
+
+        Args:
+            features: [B, T, F].
+            labels: [B, T] int32.
+            lengths: [B] int32.
+
+        Returns:
+            nll [B] in nats, and [B] how many labels had the highest logit; both float32.
+        """
+        real = tf.sequence_mask(lengths, tf.shape(labels)[1])  # [B, T]
+        if self.packed:
+            where = tf.where(real)  # [N, 2]
+            features, labels = tf.gather_nd(features, where), tf.gather_nd(labels, where)
+            nll, correct = self._nll(features, labels)  # [N]
+            rows = tf.shape(lengths)[0]
+            return tuple(
+                tf.math.unsorted_segment_sum(v, where[:, 0], rows) for v in (nll, correct)
+            )
+        nll, correct = self._nll(
+            tf.reshape(features, [-1, self.input_size]), tf.reshape(labels, [-1])
+        )
+        return tuple(
+            tf.reduce_sum(tf.where(real, tf.reshape(v, tf.shape(real)), 0.0), axis=1)
+            for v in (nll, correct)
+        )
+
+    def _nll(self, features, labels):
+        return nll_of_labels(compute(self, features), labels, *self._weights())
+
+    def get_config(self):
+        """The constructor's arguments."""
+        return {
+            **super().get_config(),
+            "input_size": self.input_size,
+            "vocab_size": self.vocab_size,
+            "use_bias": self.use_bias,
+            "packed": self.packed,
+        }
+
+
+def affine(features, kernel, bias=None):
+    """features [..., F] x kernel [F, V] + bias [V]."""
+    logits = tf.matmul(features, kernel)
+    return logits if bias is None else tf.nn.bias_add(logits, bias)
+
+
+def nll_of_labels(features, labels, kernel, *bias):
+    """-log softmax(affine(features))[label] and whether the label's logit is the highest: two [N], float32.
+
+    features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind is the gradient of the
+    logits up to a factor for each token; that factor is put on the small operands of the products.
+    """
+
+    @tf.custom_gradient
+    def function(features, kernel, *bias):
+        logits = tf.cast(affine(features, kernel, *bias), tf.float32)  # [N, V]
+        nll, d_logits = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(
+            features=logits, labels=labels
+        )
+        chosen = tf.gather(logits, labels, batch_dims=1)
+        correct = tf.cast(chosen >= tf.reduce_max(logits, axis=-1), tf.float32)
+
+        def gradient(d_nll, _):
+            d_chosen = tf.cast(d_logits, features.dtype)  # [N, V]
+            scale = tf.cast(d_nll, features.dtype)[:, None]
+            d_features = scale * tf.matmul(d_chosen, kernel, transpose_b=True)
+            d_kernel = tf.matmul(scale * features, d_chosen, transpose_a=True)
+            d_bias = [tf.matmul(scale, d_chosen, transpose_a=True)[0] for _ in bias]
+            return d_features, d_kernel, *d_bias
+
+        return (nll, correct), gradient
+
+    return function(features, kernel, *bias)

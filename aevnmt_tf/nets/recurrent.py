@@ -1,0 +1,204 @@
+"""Gated recurrent units over whole sentences, in one direction or two.
+
+Everything that does not depend on the previous state is outside of the loops: the inputs are projected in one
+product before the forward loop, and the gradient of each weight is one product after the backward loop. Both loops
+are written out (`tf.custom_gradient`), which keeps them to a handful of operations a step. A direction is an axis:
+a bidirectional layer is one loop of batched products.
+
+No mask is needed inside the loops: a state never depends on what comes after it, the backward direction starts at
+each sentence's own end, and whoever reads the states masks them by length.
+"""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.cells import CELLS
+from aevnmt_tf.nets.precision import compute
+
+
+def gru_initializer(fan_in):
+    """Glorot-uniform as TF 1's GRUCell has it: gates are [fan_in, 2H], the candidate [fan_in, H], fan_in = in + H."""
+
+    def initialize(shape, dtype=None):
+        rows, units = shape[0], shape[-1] // 3
+        blocks = [
+            keras.initializers.RandomUniform(-limit, limit)((rows, columns), dtype=dtype)
+            for columns in (2 * units, units)
+            for limit in (math.sqrt(6.0 / (fan_in + columns)),)
+        ]
+        return tf.concat(blocks, axis=-1)
+
+    return initialize
+
+
+def bias_initializer(shape, dtype=None):
+    """Gates start open: their biases at one, the candidate's at zero, the second bias (reset after) at zero."""
+    units = shape[-1] // 3
+    row = tf.concat([tf.ones([2 * units], dtype), tf.zeros([units], dtype)], axis=0)
+    return row if len(shape) == 1 else tf.stack([row, tf.zeros_like(row)])
+
+
+def run_gru(x, start, kernel, bias, *, cell):
+    """States of D recurrences side by side.
+
+    Args:
+        x: [T, D, B, 3H] projected inputs, first bias included.
+        start: [D, B, H] initial states.
+        kernel: [D, H, 3H] recurrent kernels.
+        bias: [D, 1, 3H] second biases, or None where the cell has none.
+        cell: one of `cells.CELLS`.
+
+    Returns:
+        [T, D, B, H].
+    """
+    weights = (kernel,) if bias is None else (kernel, bias)
+
+    @tf.custom_gradient
+    def recurrence(x, start, *weights):
+        kernel, bias = weights[0], weights[-1]
+        steps = tf.shape(x)[0]
+
+        def forward(t, h, kept):
+            new, saved = cell.step(x[t], h, kernel, bias)
+            return t + 1, new, write(kept, t, (new, *saved))
+
+        _, _, kept = tf.while_loop(
+            lambda t, *_: t < steps, forward, (0, start, arrays(x, 1 + cell.num_saved))
+        )
+        states, *saved = (array.stack() for array in kept)  # [T, D, B, H]
+
+        def gradient(d_states):
+            before = tf.concat([start[None], states[:-1]], axis=0)
+
+            def backward(t, d_h, kept):
+                d_x, d_inner, d_h = cell.gradient(
+                    d_h + d_states[t], before[t], [s[t] for s in saved], kernel
+                )
+                return t - 1, d_h, write(kept, t, (d_x, d_inner))
+
+            _, d_start, kept = tf.while_loop(
+                lambda t, *_: t >= 0,
+                backward,
+                (steps - 1, tf.zeros_like(start), arrays(x, 2)),
+            )
+            d_x, d_inner = (array.stack() for array in kept)
+            d_weights = cell.weight_gradients(before, saved, d_x, d_inner)
+            return d_x, d_start, *d_weights[: len(weights)]
+
+        return states, gradient
+
+    return recurrence(x, start, *weights)
+
+
+def arrays(x, count):
+    """`count` arrays with one entry for each step of the time-major x."""
+    return tuple(tf.TensorArray(x.dtype, size=tf.shape(x)[0]) for _ in range(count))
+
+
+def write(kept, t, values):
+    """The arrays with one value each written at t."""
+    return tuple(array.write(t, value) for array, value in zip(kept, values, strict=True))
+
+
+class GRUWeights(keras.layers.Layer):
+    """What every GRU layer here has: the weights of its directions, and the projection of its inputs."""
+
+    directions = ("",)
+
+    def __init__(self, *, input_size, units, reset="before", **kwargs):
+        super().__init__(**kwargs)
+        self.input_size = input_size
+        self.units = units
+        self.reset = reset
+        self.cell = CELLS[reset]
+
+    def build(self, *_):
+        """Creates kernel [in, 3H], recurrent_kernel [H, 3H] and bias, once for each direction."""
+        initializer = gru_initializer(self.input_size + self.units)
+        bias_shape = (3 * self.units,) if self.cell.biases == 1 else (2, 3 * self.units)
+        for prefix in self.directions:
+            for name, shape, init in (
+                ("kernel", (self.input_size, 3 * self.units), initializer),
+                ("recurrent_kernel", (self.units, 3 * self.units), initializer),
+                ("bias", bias_shape, bias_initializer),
+            ):
+                weight = self.add_weight(name=prefix + name, shape=shape, initializer=init)
+                setattr(self, prefix + name, weight)
+        self.built = True
+
+    def weights_of(self, prefix=""):
+        """(kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or None), to compute with."""
+        kernel, recurrent, bias = (
+            compute(self, getattr(self, prefix + name))
+            for name in ("kernel", "recurrent_kernel", "bias")
+        )
+        if self.cell.biases == 1:
+            return kernel, recurrent, bias, None
+        return kernel, recurrent, bias[0], bias[1:]
+
+    def run(self, inputs, start):
+        """inputs: a [B, T, in] for each direction; start [B, H] for all -> [D, B, T, H]."""
+        weights = [self.weights_of(prefix) for prefix in self.directions]
+        x = tf.stack(
+            [tf.matmul(f, w[0]) + w[2] for f, w in zip(inputs, weights, strict=True)]
+        )  # [D, B, T, 3H]
+        bias = None if self.cell.biases == 1 else tf.stack([w[3] for w in weights])
+        states = run_gru(
+            tf.transpose(x, [2, 0, 1, 3]),
+            tf.tile(start[None], [len(weights), 1, 1]),
+            tf.stack([w[1] for w in weights]),
+            bias,
+            cell=self.cell,
+        )
+        return tf.transpose(states, [1, 2, 0, 3])  # [D, B, T, H]
+
+    def get_config(self):
+        """The constructor's arguments."""
+        sizes = {"input_size": self.input_size, "units": self.units, "reset": self.reset}
+        return {**super().get_config(), **sizes}
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class GRU(GRUWeights):
+    """A GRU over a sentence. `inputs` [B, T, in], `start` [B, H] -> states [B, T, H].
+
+    `dropout` [B, T, in] multiplies the inputs: a fresh mask for each step.
+    """
+
+    def call(self, inputs, start, dropout=None):
+        """See the class."""
+        inputs, start = compute(self, inputs), compute(self, start)
+        if dropout is not None:
+            inputs *= compute(self, dropout)
+        return self.run([inputs], start)[0]
+
+    def step(self, inputs, state):
+        """One step: inputs [B, in], state [B, H] -> the new state."""
+        kernel, recurrent, bias, second = self.weights_of()
+        x = tf.matmul(compute(self, inputs), kernel) + bias
+        return self.cell.step(x, compute(self, state), recurrent, second)[0]
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class BiGRU(GRUWeights):
+    """A GRU in both directions from ONE start. `inputs` [B, T, in], `lengths` [B], `start` [B, H] -> [B, T, 2H].
+
+    The backward direction reads each sentence from its own last token. `dropout` [B, T, 2, in] has a mask for each direction,
+    in the order of the sentence.
+    """
+
+    directions = ("forward_", "backward_")
+
+    def call(self, inputs, lengths, start, dropout=None):
+        """See the class."""
+        inputs, start = compute(self, inputs), compute(self, start)
+        forward = backward = inputs
+        if dropout is not None:
+            dropout = compute(self, dropout)
+            forward, backward = inputs * dropout[:, :, 0], inputs * dropout[:, :, 1]
+        backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
+        forward, backward = tf.unstack(self.run([forward, backward], start))
+        backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
+        return tf.concat([forward, backward], axis=-1)
