@@ -1,0 +1,91 @@
+"""The names of tokenizer files and how they are found and written.
+
+    vocab.LANG.model     a SentencePiece model
+    vocab.LANG           a vocabulary: <unk>, <s>, </s>, then one word a line
+    vocab.LANG.json      how the words of that vocabulary are written (subword_option)
+
+One file for both languages (share_vocab) has `shared` in the place of LANG.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+from aevnmt_tf.errors import UserError
+
+SHARED = "shared"
+PREFIX = "vocab"
+
+
+def write(path, content) -> Path:
+    """Write text or bytes under a temporary name and rename: no reader sees half a file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # mkstemp makes private files; a run's files are as readable as any other.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def lines(content, name) -> list[str]:
+    r"""Return the lines of UTF-8 bytes, split at \n alone; an error names the line."""
+    rows = content.split(b"\n")
+    if rows and not rows[-1]:
+        rows.pop()
+    decoded = []
+    for number, row in enumerate(rows, 1):
+        try:
+            decoded.append(row.removesuffix(b"\r").decode("utf-8"))
+        except UnicodeDecodeError:
+            raise UserError(f"{name}, line {number}: not valid UTF-8.") from None
+    return decoded
+
+
+def load(folder, lang, *, subword_option=None, sos="<s>", eos="</s>"):
+    """Return the tokenizer of a language from a folder such as a run's text/."""
+    prefix = Path(folder) / PREFIX
+    return load_prefix(prefix, lang, subword_option=subword_option, sos=sos, eos=eos)
+
+
+def find(prefix, lang) -> Path | None:
+    """Return the tokenizer's file PREFIX.LANG.model or PREFIX.LANG, or the shared one."""
+    for name in (lang, SHARED):
+        for path in (Path(f"{prefix}.{name}.model"), Path(f"{prefix}.{name}")):
+            if path.is_file():
+                return path
+    return None
+
+
+def load_prefix(prefix, lang, *, subword_option=None, sos="<s>", eos="</s>"):
+    """Return the tokenizer of PREFIX.LANG.model or PREFIX.LANG.
+
+    Args:
+      prefix: what vocab_prefix names.
+      lang: the language, which ends the file's name.
+      subword_option: how the words of a vocabulary file are written ("" or "bpe"); where it
+        is None the .json file beside the vocabulary says so.
+      sos: the word for <s> in a vocabulary file.
+      eos: the word for </s> in a vocabulary file.
+    """
+    from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+    from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer
+
+    path = find(prefix, lang)
+    if path is None:
+        raise UserError(
+            f"There is neither {prefix}.{lang}.model nor {prefix}.{lang}: give a "
+            "vocab_prefix that exists, or none: then the training text makes subword models."
+        )
+    if path.suffix == ".model":
+        return SentencePieceTokenizer.from_file(path)
+    return VocabularyTokenizer.from_file(path, subword_option=subword_option, sos=sos, eos=eos)

@@ -1,0 +1,78 @@
+"""What every tokenizer offers: encode, decode and pieces, all of them graph operations."""
+
+import abc
+from pathlib import Path
+
+import tensorflow as tf
+
+UNK, SOS, EOS = 0, 1, 2
+
+
+def append_eos(ids):
+    """Return the ragged ids [B, None] with one </s> more at the end of each row."""
+    eos = tf.fill([ids.nrows(), 1], tf.constant(EOS, ids.dtype))  # [B, 1]
+    return tf.concat([ids, eos], axis=1)
+
+
+def cut_at_eos(ids):
+    """Return ragged ids [B, None]: each row up to its first </s>, without <s>.
+
+    Args:
+      ids: a tf.RaggedTensor [B, None] or a dense tensor [B, T].
+    """
+    if isinstance(ids, tf.RaggedTensor):
+        ids = ids.to_tensor(default_value=tf.constant(EOS, ids.dtype))  # [B, T]
+    open_row = tf.equal(tf.cumsum(tf.cast(tf.equal(ids, EOS), tf.int32), axis=1), 0)
+    return tf.ragged.boolean_mask(ids, open_row & tf.not_equal(ids, SOS))
+
+
+class Tokenizer(tf.Module, abc.ABC):
+    """Text to ids and back; an attribute of an exported tf.Module is saved with it.
+
+    The ids 0, 1 and 2 are <unk>, <s> and </s>; </s> is also the padding.
+    """
+
+    @property
+    @abc.abstractmethod
+    def vocab_size(self) -> int:
+        """The number of ids."""
+
+    @abc.abstractmethod
+    def encode(self, text):
+        """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
+
+    def decode(self, ids):
+        """Return the strings [...] of ids [..., T] (dense) or [B, None] (ragged).
+
+        A row ends at its first </s>; <s> is left out; an id that does not exist reads <unk>.
+        """
+        if isinstance(ids, tf.RaggedTensor):
+            return self._join(self._existing(cut_at_eos(ids)))
+        ids = tf.convert_to_tensor(ids)
+        shape = tf.shape(ids)
+        rows = tf.reshape(ids, [tf.reduce_prod(shape[:-1]), shape[-1]])  # [rows, T]
+        text = tf.reshape(self._join(self._existing(cut_at_eos(rows))), shape[:-1])
+        text.set_shape(ids.shape[:-1])
+        return text
+
+    @abc.abstractmethod
+    def pieces(self, ids):
+        """Return the piece of every id, in the shape of ids: for tables and plots."""
+
+    @abc.abstractmethod
+    def save(self, folder, lang) -> Path:
+        """Write the tokenizer's file for a language into the folder and return its path."""
+
+    @abc.abstractmethod
+    def _join(self, ids):
+        """Return the strings [B] of ragged ids [B, None] that are all real pieces."""
+
+    def _existing(self, ids):
+        """Return the ids with those outside the vocabulary replaced by <unk>.
+
+        The SentencePiece kernel ends the process on an id that it does not know.
+        """
+        values = tf.cast(ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids, tf.int32)
+        known = (values >= 0) & (values < self.vocab_size)
+        values = tf.where(known, values, UNK)
+        return ids.with_flat_values(values) if isinstance(ids, tf.RaggedTensor) else values

@@ -1,0 +1,138 @@
+"""TF-NMT vocabulary files: words separated by spaces, one id a word."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.text import files
+from aevnmt_tf.text.tokenizer import UNK, Tokenizer
+
+SUBWORD_OPTIONS = ("", "bpe")
+NUM_SPECIAL = 3
+# What tf.strings.split splits at. A no-break space, for one, is part of a word.
+WHITESPACE = " \t\n\v\f\r"
+
+
+class VocabularyTokenizer(Tokenizer):
+    """Pre-tokenised text; a word that is not in the vocabulary is <unk>.
+
+    Args:
+      words: the words in the order of their ids, <unk>, <s> and </s> first.
+      subword_option: "" for words, "bpe" where `@@` at a word's end joins it to the next.
+    """
+
+    def __init__(self, words: Sequence[str], subword_option: str = ""):
+        super().__init__(name="vocabulary_tokenizer")
+        if subword_option not in SUBWORD_OPTIONS:
+            raise UserError(
+                f'subword_option "{subword_option}" does not go with a vocabulary file: '
+                'use "" or "bpe", or a SentencePiece model for "spm".'
+            )
+        self._words = tuple(words)
+        self._subword_option = subword_option
+        # DEVIATION: TF-NMT looks <s> and </s> up like any word, so that text which spells them
+        # ends its own sentence. Here they are unknown words.
+        keys = tf.constant(self._words)
+        ids = [UNK] * NUM_SPECIAL + list(range(NUM_SPECIAL, len(self._words)))
+        initializer = tf.lookup.KeyValueTensorInitializer(keys, tf.constant(ids, tf.int64))
+        self._ids = tf.lookup.StaticHashTable(initializer, default_value=UNK)
+        self._pieces = keys
+
+    @classmethod
+    def from_file(cls, path, *, subword_option=None, sos="<s>", eos="</s>"):
+        """Return the tokenizer of a vocabulary file.
+
+        Args:
+          path: the file; it starts with <unk>, sos and eos.
+          subword_option: "" or "bpe"; None = what PATH.json says, and "" without that file.
+          sos: the word for <s>.
+          eos: the word for </s>.
+        """
+        words = read_vocabulary(path, sos=sos, eos=eos)
+        if subword_option is None:
+            subword_option = _stored_option(f"{path}.json")
+        return cls(words, subword_option)
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        return len(self._words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words in the order of their ids."""
+        return tuple(self._words)
+
+    @property
+    def subword_option(self) -> str:
+        """How words are written: "" or "bpe"."""
+        return self._subword_option
+
+    def encode(self, text):
+        """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
+        words = tf.strings.split(text)  # [B, None]
+        ids = self._ids.lookup(words.flat_values)
+        return words.with_flat_values(tf.cast(ids, tf.int32))
+
+    def pieces(self, ids):
+        """Return the piece of every id, in the shape of ids: for tables and plots."""
+        if not isinstance(ids, tf.RaggedTensor):
+            ids = tf.convert_to_tensor(ids)
+        return tf.gather(self._pieces, self._existing(ids))
+
+    def save(self, folder, lang) -> Path:
+        """Write vocab.LANG and vocab.LANG.json into the folder; return the former's path."""
+        path = Path(folder) / f"{files.PREFIX}.{lang}"
+        option = json.dumps({"subword_option": self._subword_option}) + "\n"
+        files.write(f"{path}.json", option)
+        return files.write(path, "".join(f"{word}\n" for word in self._words))
+
+    def _join(self, ids):
+        words = ids.with_flat_values(tf.gather(self._pieces, ids.flat_values))
+        text = tf.strings.reduce_join(words, axis=1, separator=" ")  # [B]
+        if self._subword_option == "bpe":
+            # A word of nothing but @@ is a word.
+            text = tf.strings.regex_replace(text, r"([^ ])@@(?: |$)", r"\1")
+        return text
+
+
+def read_vocabulary(path, *, sos="<s>", eos="</s>") -> list[str]:
+    """Return the words of a vocabulary file, checked."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"The vocabulary {path} cannot be read: {error.strerror}.") from None
+    words = files.lines(content, path)
+    special = ("<unk>", sos, eos)
+    for number, expected in enumerate(special, 1):
+        found = words[number - 1] if len(words) >= number else "the end of the file"
+        if found != expected:
+            raise UserError(
+                f"{path}, line {number}: found {found} where {expected} must be; a vocabulary "
+                f"starts with the lines {', '.join(special)}."
+            )
+    seen: dict[str, int] = {}
+    for number, word in enumerate(words, 1):
+        if not word or any(character in WHITESPACE for character in word):
+            raise UserError(f"{path}, line {number}: one word a line, without spaces.")
+        if word in seen:
+            raise UserError(
+                f"{path}, line {number}: {word} is already on line {seen[word]}; remove one."
+            )
+        seen[word] = number
+    return words
+
+
+def _stored_option(path):
+    try:
+        option = json.loads(Path(path).read_text(encoding="utf-8"))["subword_option"]
+    except FileNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            f'{path} must read {{"subword_option": "bpe"}} or have "" there.'
+        ) from None
+    return option

@@ -1,0 +1,171 @@
+import keras
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aevnmt_tf import text
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer, read_vocabulary
+
+SPECIAL = ["<unk>", "<s>", "</s>"]
+WORDS = [*SPECIAL, "der", "Hund", "bel@@", "lt", "@@", "ä@@", "öß", "a\u00a0b", "."]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return VocabularyTokenizer(WORDS, "bpe")
+
+
+def decode(tokenizer, rows):
+    found = tokenizer.decode(tf.ragged.constant(rows, tf.int32, ragged_rank=1))
+    return [row.decode() for row in found.numpy()]
+
+
+def write(path, words, end="\n"):
+    path.write_bytes(end.join([*words, ""]).encode())
+    return path
+
+
+def test_encode_looks_words_up(tokenizer):
+    rows = tf.constant(["der Hund bel@@ lt .", "", "  der\t Katze ", "a\u00a0b"])
+    ids = tokenizer.encode(rows)
+    assert ids.dtype == tf.int32
+    assert ids.to_list() == [[3, 4, 5, 6, 11], [], [3, 0], [10]]
+
+
+def test_text_cannot_spell_the_end_of_a_sentence(tokenizer):
+    assert tokenizer.encode(["<s> der </s> <unk>"]).to_list() == [[0, 3, 0, 0]]
+
+
+def test_decode_undoes_bpe(tokenizer):
+    rows = [[1, 3, 4, 5, 6, 2, 2], [8, 9, 11], [5, 8, 6], [4, 8], [5], [], [2, 3], [0, 3]]
+    expected = ["der Hund bellt", "äöß .", "belält", "Hund ä", "bel", "", "", "<unk> der"]
+    assert decode(tokenizer, rows) == expected
+
+
+def test_a_lone_separator_is_a_word(tokenizer):
+    assert decode(tokenizer, [[3, 7, 4], [7], [5, 7, 4]]) == ["der @@ Hund", "@@", "bel@@ Hund"]
+
+
+def test_without_subwords_nothing_is_joined():
+    assert decode(VocabularyTokenizer(WORDS), [[3, 5, 6]]) == ["der bel@@ lt"]
+
+
+def test_decode_takes_dense_ids_of_any_rank(tokenizer):
+    ids = tf.constant([[[3, 4, 2], [3, 2, 2]], [[2, 2, 2], [5, 6, 2]]])
+    found = tokenizer.decode(ids).numpy().tolist()
+    assert found == [[b"der Hund", b"der"], [b"", b"bellt"]]
+
+
+def test_ids_that_do_not_exist_are_unknown(tokenizer):
+    assert decode(tokenizer, [[3, -1, 99]]) == ["der <unk> <unk>"]
+    assert tokenizer.pieces(tf.constant([[2, 3], [99, 5]])).numpy().tolist() == [
+        [b"</s>", b"der"],
+        [b"<unk>", b"bel@@"],
+    ]
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\v\f\r@"), min_size=1)
+
+
+@given(st.lists(WORD.filter(lambda word: word not in SPECIAL), max_size=12))
+def test_known_words_round_trip(words):
+    tokenizer = VocabularyTokenizer([*SPECIAL, *dict.fromkeys(words)])
+    line = " ".join(words)
+    assert decode(tokenizer, tokenizer.encode([line]).to_list()) == [line]
+
+
+@given(
+    st.lists(st.lists(WORD.filter(lambda word: word not in SPECIAL), min_size=1), max_size=6)
+)
+def test_split_words_round_trip(words):
+    pieces = [[f"{piece}@@" for piece in word[:-1]] + [word[-1]] for word in words]
+    flat = [piece for word in pieces for piece in word]
+    tokenizer = VocabularyTokenizer([*SPECIAL, *dict.fromkeys(flat)], "bpe")
+    ids = tokenizer.encode([" ".join(flat)])
+    assert ids.to_list() == [[tokenizer.words.index(piece) for piece in flat]]
+    assert decode(tokenizer, ids.to_list()) == [" ".join("".join(word) for word in words)]
+
+
+def test_a_saved_model_holds_the_tokenizer(tmp_path):
+    class Echo(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokenizer = VocabularyTokenizer(WORDS, "bpe")
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def __call__(self, source):
+            ids = text.append_eos(self.tokenizer.encode(source)).to_tensor(2)
+            return {"text": self.tokenizer.decode(ids), "pieces": self.tokenizer.pieces(ids)}
+
+    echo = Echo()
+    tf.saved_model.save(echo, str(tmp_path / "echo"))
+    del echo
+    found = tf.saved_model.load(str(tmp_path / "echo"))(tf.constant(["der bel@@ lt", "x"]))
+    assert found["text"].numpy().tolist() == [b"der bellt", b"<unk>"]
+    assert found["pieces"].numpy()[1].tolist() == [b"<unk>", b"</s>", b"</s>", b"</s>"]
+
+
+def test_works_in_tf_data_after_seeding_and_clearing(tokenizer):
+    tf.random.set_seed(1)
+    keras.utils.clear_session()
+    dataset = tf.data.Dataset.from_tensor_slices(["der Hund", "Hund"]).batch(2)
+    dataset = dataset.map(tokenizer.encode, num_parallel_calls=2)
+    assert [batch.to_list() for batch in dataset] == [[[3, 4], [4]]]
+
+
+@pytest.mark.parametrize("option", ["", "bpe"])
+def test_save_and_load_keep_the_option(option, tmp_path):
+    path = VocabularyTokenizer(WORDS, option).save(tmp_path / "text", "de")
+    assert path.name == "vocab.de"
+    loaded = text.load(tmp_path / "text", "de")
+    assert (loaded.words, loaded.subword_option) == (tuple(WORDS), option)
+
+
+def test_a_plain_file_is_read_with_the_option_given(tmp_path):
+    write(tmp_path / "voc.en", [*SPECIAL, "a@@", "b"], end="\r\n")
+    tokenizer = text.load_prefix(tmp_path / "voc", "en", subword_option="bpe")
+    assert decode(tokenizer, [[3, 4]]) == ["ab"]
+    assert text.load_prefix(tmp_path / "voc", "en").subword_option == ""
+
+
+def test_only_special_words(tmp_path):
+    tokenizer = text.load_prefix(write(tmp_path / "v.en", SPECIAL).with_suffix(""), "en")
+    assert tokenizer.vocab_size == 3
+    assert tokenizer.encode(["a b"]).to_list() == [[0, 0]]
+
+
+def test_other_names_of_the_specials(tmp_path):
+    path = write(tmp_path / "v.en", ["<unk>", "BOS", "EOS", "a"])
+    assert read_vocabulary(path, sos="BOS", eos="EOS")[3] == "a"
+    with pytest.raises(UserError, match="line 2: found BOS where <s> must be"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"v\.en, line 1: found the end of the file where <unk> must be"),
+        (b"<unk>\n</s>\n<s>\n", r"v\.en, line 2: found </s> where <s> must be"),
+        (b"<unk>\n<s>\n</s>\na\nb\na\n", r"v\.en, line 6: a is already on line 4"),
+        (b"<unk>\n<s>\n</s>\na\n\nb\n", r"v\.en, line 5: one word a line"),
+        (b"<unk>\n<s>\n</s>\na b\n", r"v\.en, line 4: one word a line"),
+        (b"<unk>\n<s>\n</s>\na\n\xff\n", r"v\.en, line 5: not valid UTF-8"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
+    (tmp_path / "v.en").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        text.load_prefix(tmp_path / "v", "en")
+
+
+def test_a_missing_file_and_a_bad_option(tmp_path):
+    with pytest.raises(UserError, match=r"vocabulary .*v\.en cannot be read"):
+        read_vocabulary(tmp_path / "v.en")
+    with pytest.raises(UserError, match='subword_option "spm"'):
+        VocabularyTokenizer(WORDS, "spm")
+    write(tmp_path / "v.en", SPECIAL)
+    (tmp_path / "v.en.json").write_text("[]")
+    with pytest.raises(UserError, match=r"v\.en\.json"):
+        text.load_prefix(tmp_path / "v", "en")
