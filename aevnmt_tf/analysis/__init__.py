@@ -1,0 +1,1 @@
+"""Analysis: metrics, plots and the projector."""

@@ -1,0 +1,107 @@
+"""What TensorBoard shows of a run: scalars, histograms, images, texts, settings and z."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from aevnmt_tf.training import snapshots
+
+TRAIN_SCALARS = (
+    "loss",
+    "elbo",
+    "nll_x",
+    "nll_y",
+    "nll_x_per_token",
+    "nll_y_per_token",
+    "perplexity_x",
+    "perplexity_y",
+    "kl",
+    "kl_weight",
+    "r_divergence",
+    "accuracy_x",
+    "accuracy_y",
+    "learning_rate",
+    "gradient_norm",
+    "pairs_per_second",
+    "skipped",
+)
+
+
+class TensorBoard:
+    """Writes event files into a folder: logs/train, logs/dev and the root for the settings."""
+
+    def __init__(self, folder):
+        self._folder = Path(folder)
+        with snapshots.sentences(f"write {self._folder}"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+        self._train = tf.summary.create_file_writer(str(self._folder / "train"))
+        self._dev = tf.summary.create_file_writer(str(self._folder / "dev"))
+
+    def settings(self, hp):
+        """Show the settings in the HPARAMS tab, next to the dev scores."""
+        from tensorboard.plugins.hparams import api
+
+        shown = {
+            name: value if isinstance(value, bool | int | float | str) else str(value)
+            for name, value in hp.to_dict().items()
+            if value is not None
+        }
+        metrics = [
+            api.Metric(tag, group="dev", display_name=f"dev {tag}")
+            for tag in ("bleu", "chrf", "elbo", "kl")
+        ]
+        writer = tf.summary.create_file_writer(str(self._folder))
+        with writer.as_default():
+            api.hparams_config(
+                hparams=[api.HParam(name) for name in sorted(shown)], metrics=metrics
+            )
+            api.hparams(shown)
+        writer.close()
+
+    def report(self, step, values):
+        """Write a report of training."""
+        with self._train.as_default(step):
+            for name in TRAIN_SCALARS:
+                if name in values:
+                    tf.summary.scalar(name, values[name])
+        self._train.flush()
+
+    def evaluation(self, step, values):
+        """Write the scores on the development set; their names start with dev_."""
+        with self._dev.as_default(step):
+            for name, value in values.items():
+                if name.startswith("dev_") and isinstance(value, int | float):
+                    tf.summary.scalar(name.removeprefix("dev_"), value)
+        self._dev.flush()
+
+    def kl_by_dimension(self, step, kl):
+        """Write a histogram of the mean KL of each dimension of z: [Z]."""
+        with self._dev.as_default(step):
+            tf.summary.histogram("kl_by_dimension", kl)
+
+    def attention(self, step, images):
+        """Write attention images: a list of [height, width, 3] uint8 arrays."""
+        with self._dev.as_default(step):
+            for number, image in enumerate(images):
+                tf.summary.image(f"attention/{number}", image[None])
+
+    def translations(self, step, rows):
+        """Write translations: rows of (source, reference, translation)."""
+        self._table(step, "translations", ("source", "reference", "translation"), rows)
+
+    def prior_samples(self, step, rows):
+        """Write sentence pairs sampled from the prior: rows of (source, target)."""
+        self._table(step, "samples_from_the_prior", ("source", "target"), rows)
+
+    def _table(self, step, name, header, rows):
+        lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+        for row in rows:
+            cells = (str(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
+            lines.append("| " + " | ".join(cells) + " |")
+        with self._dev.as_default(step):
+            tf.summary.text(name, "\n".join(lines))
+
+    def close(self):
+        """Flush and close the files."""
+        self._train.close()
+        self._dev.close()

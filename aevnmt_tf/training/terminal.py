@@ -1,0 +1,111 @@
+"""What training says: a progress bar on a terminal, one plain line a report elsewhere."""
+
+import sys
+import time
+
+from rich import progress as rich_progress
+from rich.console import Console
+from rich.text import Text
+
+
+class Terminal:
+    """Prints sentences and reports; on a terminal it also keeps a progress bar alive.
+
+    Args:
+        last_step: where the bar is full.
+        stream: where to print, standard output by default.
+        silent: print nothing at all (the processes that are not the chief).
+    """
+
+    def __init__(self, *, last_step, stream=None, silent=False):
+        self._console = Console(file=stream or sys.stdout, highlight=False, soft_wrap=True)
+        self._last_step = last_step
+        self._silent = silent
+        self._bar = self._task = None
+        self._next_move = 0.0
+
+    def say(self, text=""):
+        """Print a line."""
+        if not self._silent:
+            self._console.print(text, markup=False)
+
+    def start(self, step):
+        """Show the bar, from this step on."""
+        if self._silent or not self._console.is_terminal:
+            return
+        self._bar = _Bar(
+            rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
+            rich_progress.BarColumn(bar_width=None),
+            rich_progress.TextColumn("{task.fields[left]}"),
+            console=self._console,
+            refresh_per_second=2,
+        )
+        self._task = self._bar.add_task(
+            "train", total=max(self._last_step, step), completed=step, report="", left=""
+        )
+        self._bar.start()
+
+    def move(self, step):
+        """Move the bar; cheap enough to be called at every step."""
+        if self._bar is None or time.monotonic() < self._next_move:
+            return
+        self._next_move = time.monotonic() + 0.5
+        total = max(self._last_step, step)
+        self._bar.update(self._task, completed=step, total=total)
+
+    def report(self, step, values, *, seconds_left):
+        """Show a report of training: in the bar, or as one plain line."""
+        text, left = summary(values), duration(seconds_left)
+        if self._bar is None:
+            self.say(f"step {step}  {text}  {left}")
+        else:
+            total = max(self._last_step, step)
+            self._bar.update(self._task, completed=step, total=total, report=text, left=left)
+
+    def stop(self):
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+class _Bar(rich_progress.Progress):
+    """A bar with the latest report in a line of its own: both do not fit into 80 columns."""
+
+    def get_renderables(self):
+        """Return what is drawn."""
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["report"]:
+                yield Text(task.fields["report"])
+
+
+def summary(values):
+    """Return a report of training in one line."""
+    parts = [f"{values['pairs_per_second']:.0f} pairs/s"]
+    for name, key in (("ELBO", "elbo"), ("nll_x", "nll_x"), ("nll_y", "nll_y"), ("KL", "kl")):
+        parts.append(f"{name} {values[key]:.2f}")
+    parts.append(f"KL weight {values['kl_weight']:.2f}")
+    if values.get("skipped"):
+        parts.append(f"{values['skipped']} steps skipped")
+    return "  ".join(parts)
+
+
+def dev_summary(values):
+    """Return an evaluation on the development set in one line."""
+    parts = [f"dev BLEU {values['dev_bleu']:.2f}", f"chrF {values['dev_chrf']:.2f}"]
+    for name, key in (("ELBO", "elbo"), ("nll_x", "nll_x"), ("nll_y", "nll_y"), ("KL", "kl")):
+        parts.append(f"{name} {values[f'dev_{key}']:.2f}")
+    if "dev_active_units" in values:
+        parts.append(f"active units {values['dev_active_units']}")
+    return "  ".join(parts)
+
+
+def duration(seconds):
+    """Return a time left as 1:02:03 left, 2:03 left, or nothing where it is not known."""
+    if seconds is None:
+        return ""
+    minutes, seconds = divmod(round(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+    return f"{text} left"

@@ -1,0 +1,36 @@
+"""Scores: sacreBLEU's own numbers, and active units worked by hand."""
+
+import numpy as np
+import pytest
+import sacrebleu
+
+from aevnmt_tf.analysis import metrics
+
+
+def test_scores_are_those_of_sacrebleu():
+    hypotheses = ["the small dog runs fast .", "a cat sat on the mat ."]
+    references = ["the small dog ran fast .", "the cat sat on a mat ."]
+    scores = metrics.score(hypotheses, references)
+    expected = sacrebleu.corpus_bleu(hypotheses, [references])
+    assert scores.bleu == pytest.approx(expected.score)
+    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
+    assert scores.bleu_signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+    assert "version" in scores.chrf_signature
+
+
+def test_a_perfect_translation_scores_100():
+    lines = ["one two three four five .", "six seven eight nine ten ."]
+    assert metrics.score(lines, lines).bleu == pytest.approx(100.0)
+    assert metrics.score(lines, lines).chrf == pytest.approx(100.0)
+
+
+def test_empty_translations_score_0():
+    assert metrics.score(["", ""], ["a b c d e", "f g h i j"]).bleu == 0.0
+
+
+def test_active_units():
+    locs = np.zeros((100, 3))
+    locs[:, 0] = np.linspace(-1, 1, 100)  # variance 0.34
+    locs[:, 1] = np.linspace(-0.1, 0.1, 100)  # variance 0.0034
+    locs[:, 2] = 5.0  # far from zero, but the same for every sentence
+    assert metrics.active_units(locs) == 1

@@ -1,0 +1,68 @@
+"""TensorBoard's files, read back with TensorBoard's own reader."""
+
+import types
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+from aevnmt_tf.training.tensorboard import TRAIN_SCALARS, TensorBoard
+
+
+def read(folder):
+    accumulator = EventAccumulator(str(folder))
+    accumulator.Reload()
+    return accumulator
+
+
+def value(accumulator, tag, step):
+    (event,) = [event for event in accumulator.Tensors(tag) if event.step == step]
+    return float(tf.make_ndarray(event.tensor_proto))
+
+
+@pytest.fixture
+def logs(tmp_path):
+    board = TensorBoard(tmp_path)
+    yield board
+    board.close()
+
+
+def test_train_and_dev_scalars(tmp_path, logs):
+    logs.report(10, {name: float(n) for n, name in enumerate(TRAIN_SCALARS)})
+    logs.evaluation(10, {"step": 10, "dev_bleu": 31.5, "dev_active_units": 7, "dev_x": "no"})
+    train, dev = read(tmp_path / "train"), read(tmp_path / "dev")
+    assert sorted(train.Tags()["tensors"]) == sorted(TRAIN_SCALARS)
+    for number, name in enumerate(TRAIN_SCALARS):
+        assert value(train, name, 10) == number
+    assert sorted(dev.Tags()["tensors"]) == ["active_units", "bleu"]
+    assert value(dev, "bleu", 10) == 31.5
+
+
+def test_histogram_image_and_tables(tmp_path, logs):
+    logs.kl_by_dimension(5, np.array([0.1, 0.2, 3.0], np.float32))
+    logs.attention(5, [np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)])
+    logs.translations(5, [("a | b", "c", "d")])
+    logs.prior_samples(5, [("e", "f")])
+    logs.evaluation(5, {})
+    dev = read(tmp_path / "dev")
+    assert set(dev.Tags()["tensors"]) == {
+        "kl_by_dimension",
+        "attention/0",
+        "attention/1",
+        "translations",
+        "samples_from_the_prior",
+    }
+    (text,) = dev.Tensors("translations")
+    assert r"| a \| b | c | d |" in text.tensor_proto.string_val[0].decode()
+
+
+def test_settings_for_the_hparams_tab(tmp_path, logs):
+    settings = {"num_units": 8, "optimizer": "adam", "out_dir": None, "metrics": ["bleu"]}
+    logs.settings(types.SimpleNamespace(to_dict=lambda: settings))
+    root = read(tmp_path)
+    data = root.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    info = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+    assert set(info.hparams) == {"num_units", "optimizer", "metrics"}
+    assert info.hparams["num_units"].number_value == 8
