@@ -4,6 +4,7 @@ Settings come from the defaults below, then from a JSON file, then from the comm
 """
 
 import argparse
+import functools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,8 @@ from typing import Any, NoReturn
 
 from aevnmt_tf import hparams_files, hparams_tfnmt
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.hparams_checks import Setting, did_you_mean, resolve
+from aevnmt_tf.hparams_checks import Clash, Setting, did_you_mean, resolve
+from aevnmt_tf.hparams_files import Layer
 
 # The defaults are the authors' values for AEVNMT. One setting: name, type, default, help,
 # choices or limits. Wrapped by hand, so that the table can be read.
@@ -207,7 +209,7 @@ class Hparams:
 
     def replace(self, **overrides: Any) -> "Hparams":
         """These settings with some changed, checked again as `load` does."""
-        return _merge([hparams_files.Layer(self.to_dict(), _nowhere), _python(overrides)])
+        return _merge([Layer(self.to_dict()), Layer(overrides)])
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a file that `load` reads back to equal settings."""
@@ -217,7 +219,7 @@ class Hparams:
 def load(path: str | os.PathLike | None = None, **overrides: Any) -> Hparams:
     """The settings of a file, the overrides on top, the defaults below."""
     layers = [] if path is None else hparams_files.read(path)
-    return _merge([*layers, _python(overrides)])
+    return _merge([*layers, Layer(overrides)])
 
 
 def add_flags(
@@ -233,7 +235,7 @@ def add_flags(
             default = "" if setting.nullable else f" (default: {_shown(setting.default)})"
             section.add_argument(
                 f"--{setting.name}",
-                type=_FlagType(setting),
+                type=functools.partial(_parse, setting),
                 default=argparse.SUPPRESS,
                 metavar=_metavar(setting),
                 help=(setting.help + default).replace("%", "%%"),
@@ -256,12 +258,12 @@ def from_args(args: argparse.Namespace) -> Hparams:
     """The settings of a command line: its --hparams file, its flags on top."""
     path = getattr(args, "hparams", None)
     layers = [] if path is None else hparams_files.read(path)
-    flags = hparams_files.Layer(overrides(args), lambda name: f"--{name}: ")
-    return _merge([*layers, flags])
+    return _merge([*layers, Layer(overrides(args), lambda name: f"--{name}: ")])
 
 
-def _merge(layers: Iterable[hparams_files.Layer]) -> Hparams:
+def _merge(layers: Iterable[Layer]) -> Hparams:
     given: dict[str, Any] = {}
+    places: dict[str, str] = {}
     for layer in layers:
         ours = hparams_tfnmt.translate(layer.values, where=layer.where, defaults=_DEFAULTS)
         for name, value in ours.items():
@@ -271,31 +273,22 @@ def _merge(layers: Iterable[hparams_files.Layer]) -> Hparams:
                 raise UserError(f"{layer.where(name)}there is no setting called {name}{hint}")
             try:
                 given[name] = SETTINGS[name].check(value)
+                places[name] = layer.where(name)
             except ValueError as error:
                 raise UserError(f"{layer.where(name)}{error}") from None
     given.pop("num_layers", None)  # It has set the two depths.
-    return Hparams(resolve({**_DEFAULTS, **given}, given=given))
+    try:
+        return Hparams(resolve({**_DEFAULTS, **given}, given=given))
+    except Clash as error:
+        place = next((places[name] for name in error.names if name in places), "")
+        raise UserError(f"{place}{error}") from None
 
 
-def _nowhere(name: str) -> str:
-    return ""
-
-
-def _python(values: Mapping[str, Any]) -> hparams_files.Layer:
-    return hparams_files.Layer(values, _nowhere)
-
-
-class _FlagType:
-    """A flag's text to its value, with our sentence where the text is bad."""
-
-    def __init__(self, setting: Setting):
-        self.setting = setting
-
-    def __call__(self, text: str) -> Any:
-        try:
-            return self.setting.parse(text)
-        except ValueError as error:
-            raise UserError(f"--{self.setting.name}: {error}") from None
+def _parse(setting: Setting, text: str) -> Any:
+    try:
+        return setting.parse(text)
+    except ValueError as error:
+        raise UserError(f"--{setting.name}: {error}") from None
 
 
 def _metavar(setting: Setting) -> str:

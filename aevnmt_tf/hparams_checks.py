@@ -3,11 +3,17 @@
 import difflib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aevnmt_tf.errors import UserError
+
+class Clash(ValueError):
+    """Two settings, `names`, that exclude each other."""
+
+    def __init__(self, names: tuple[str, str], sentence: str):
+        super().__init__(sentence)
+        self.names = names
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -123,17 +129,17 @@ class Setting:
         texts = [choice for choice in self.choices if isinstance(choice, str)]
         hint = did_you_mean(value, texts) if isinstance(value, str) else ""
         shown = json.dumps(value, ensure_ascii=False, default=repr)
-        return f"{self.name} must be {self.describe()}, not {shown}{hint}"
+        return f"{self.name} must be {self.describe()}, not {shown}{hint or '.'}"
 
 
 def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def resolve(values: dict[str, Any], *, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Fills in what follows from other settings, and refuses combinations without a meaning.
+def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, Any]:
+    """Fills in what follows from other settings; a Clash where two exclude each other.
 
-    `given` holds what a file or a flag says, `values` that and the defaults.
+    `given` holds the names that a file or a flag says, the rest are defaults.
     """
     values = dict(values)
     if values["sampling_temperature"] > 0 and "beam_width" not in given:
@@ -159,7 +165,8 @@ def resolve(values: dict[str, Any], *, given: Mapping[str, Any]) -> dict[str, An
 
 def _exclude(values: Mapping[str, Any], first: str, second: str, advice: str) -> None:
     one, other = (json.dumps(values[name], ensure_ascii=False) for name in (first, second))
-    raise UserError(f"{first} {one} and {second} {other} do not go together: {advice}.")
+    sentence = f"{first} {one} and {second} {other} do not go together: {advice}."
+    raise Clash((first, second), sentence)
 
 
 def _refuse_model(v: Mapping[str, Any]) -> None:

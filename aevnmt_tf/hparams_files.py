@@ -15,8 +15,8 @@ from aevnmt_tf.hparams_checks import Setting
 class Layer(NamedTuple):
     """Settings from one place; `where(key)` is the start of a sentence about a key of it."""
 
-    values: Mapping[str, Any]
-    where: Callable[[str], str]
+    values: dict[str, Any]
+    where: Callable[[str], str] = lambda key: ""
 
 
 def read(path: str | os.PathLike) -> list[Layer]:
@@ -30,13 +30,13 @@ def read(path: str | os.PathLike) -> list[Layer]:
             raise UserError(f"{seen[-1]}: base goes in a circle: {chain}.")
         seen.append(current)
         layer = _read_one(current, named_by=seen[-2] if len(seen) > 1 else None)
-        base = layer.values.pop("base", None)  # type: ignore[attr-defined]
+        base = layer.values.pop("base", None)
         if base is not None and not (isinstance(base, str) and base):
             shown = json.dumps(base)
             raise UserError(f"{layer.where('base')}base must be a file's name, not {shown}.")
         if layers:
             # A note is about the file that it stands in.
-            layer.values.pop("note", None)  # type: ignore[attr-defined]
+            layer.values.pop("note", None)
         layers.append(layer)
         current = None if base is None else current.parent / base
     return layers[::-1]
@@ -125,20 +125,22 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
         parts.append(f"## {group.capitalize()}\n")
         parts.append(_table(("name", "default", "values", "meaning"), rows))
     parts.append(_TFNMT)
-    aliases = [
+    rows = [
         (f"`{old}`", f"`{new}`", ", ".join(f"{json.dumps(a)} = {b}" for a, b in values.items()))
         for old, (new, values) in hparams_tfnmt.ALIASES.items()
     ]
-    parts.append(_table(("TF-NMT", "here", "values"), aliases))
+    parts.append(_table(("TF-NMT", "here", "values"), rows))
+    refused = ", ".join(hparams_tfnmt.CONTINUOUS)
+    parts.append(f"{refused} are refused: they are not in the paper.\n")
     parts.append("These have no meaning here; each gives one warning line:\n")
     rows = [(f"`{key}`", why) for key, why in hparams_tfnmt.IGNORED.items()]
     parts.append(_table(("TF-NMT", "why"), rows))
     parts.append("Other values of these are refused:\n")
-    refused = [
+    rows = [
         (f"`{key}`", ", ".join(f"`{json.dumps(value)}`" for value in fine), why)
         for key, (fine, why) in hparams_tfnmt.REFUSED.items()
     ]
-    parts.append(_table(("name", "accepted", "why others are not"), refused))
+    parts.append(_table(("name", "accepted", "why others are not"), rows))
     parts.append("## The files here\n")
     files = [(f"`{file.name}`", _note(file)) for file in sorted(folder.glob("*.json"))]
     parts.append(_table(("file", "what it is"), files))

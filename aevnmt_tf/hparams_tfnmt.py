@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aevnmt_tf.errors import UserError
+from aevnmt_tf.hparams_checks import did_you_mean
 
 # Old name -> (our name, old value -> our value). TF-NMT's plain model is conditional.
 ALIASES: dict[str, tuple[str, dict[Any, str]]] = {
@@ -15,7 +16,9 @@ ALIASES: dict[str, tuple[str, dict[Any, str]]] = {
     ),
 }
 
-_CONTINUOUS = "the continuous variants are not part of the published paper"
+# Values of both names that exist in the authors' code only.
+CONTINUOUS = ("cbaseline", "csimple", "cvae")
+_WHY_NOT_CONTINUOUS = "the continuous variants are not part of the published paper"
 
 # Key -> why it has no meaning here. One warning line each.
 IGNORED: dict[str, str] = {
@@ -62,10 +65,6 @@ IGNORED: dict[str, str] = {
 
 # Key -> (the values that are fine, why others are refused).
 REFUSED: dict[str, tuple[tuple, str]] = {
-    "joint_model_type": (
-        (None, "none", "baseline", "dsimple", "dvae", "cond", "joint", "aevnmt"),
-        _CONTINUOUS,
-    ),
     "unit_type": (("gru",), "the paper's cells are GRUs, so use gru"),
     "attention": (("bahdanau",), "the paper's attention is Bahdanau's, so use bahdanau"),
     "attention_architecture": (("standard",), "GNMT's are not built, so use standard"),
@@ -86,7 +85,6 @@ REFUSED: dict[str, tuple[tuple, str]] = {
     "language_model": ((False, None), "a model needs a source, so use false"),
     "coverage_penalty_weight": ((0, None), "the paper's search has none, so use 0"),
 }
-_CONTINUOUS_TYPES = ("cbaseline", "csimple", "cvae")
 
 # TF-NMT writes null where it means "not set".
 NULL_IS_DEFAULT = (
@@ -110,15 +108,18 @@ def translate(
     for key, value in layer.items():
         _refuse(key, value, where=where)
         if key in IGNORED:
-            # Null is TF-NMT's "not set", which deserves no line on the terminal.
-            if value is not None:
-                warnings.warn(
-                    f"{where(key)}{key} has no meaning here and is ignored: {IGNORED[key]}.",
-                    stacklevel=4,
-                )
+            sentence = f"{key} has no meaning here and is ignored: {IGNORED[key]}."
+            warnings.warn(f"{where(key)}{sentence}", stacklevel=4)
         elif key in ALIASES:
             name, values = ALIASES[key]
-            new = values.get(value or "none", value)
+            value = "none" if value is None else value
+            if value not in [*values, *values.values()]:
+                wanted = " or ".join(json.dumps(old) for old in values)
+                raise UserError(
+                    f"{where(key)}{key} must be {wanted}, not {json.dumps(value)}"
+                    f"{did_you_mean(str(value), values) or '.'}"
+                )
+            new = values.get(value, value)
             if layer.get(name, new) not in (new, value):
                 raise UserError(
                     f"{where(key)}{key} {json.dumps(value)} and {name} "
@@ -152,6 +153,6 @@ def _refuse(key: str, value: Any, *, where: Callable[[str], str]) -> None:
         # Not `in`: 0 and false are equal in Python.
         if not any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in fine):
             raise UserError(f"{where(key)}{key} {json.dumps(value)} is not supported: {why}.")
-    if key == "model_type" and value in _CONTINUOUS_TYPES:
+    if key in ("joint_model_type", "model_type") and value in CONTINUOUS:
         shown = f"{where(key)}{key} {json.dumps(value)}"
-        raise UserError(f"{shown} is not supported: {_CONTINUOUS}.")
+        raise UserError(f"{shown} is not supported: {_WHY_NOT_CONTINUOUS}.")

@@ -1,0 +1,68 @@
+"""`aevnmt VERB ...`: the same as `python -m aevnmt_tf.VERB ...`."""
+
+import ast
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from aevnmt_tf import __version__
+from aevnmt_tf.command import USER_ERROR
+from aevnmt_tf.hparams_checks import did_you_mean
+
+# In the order in which one needs them.
+_ORDER = (
+    "prepare",
+    "train",
+    "translate",
+    "evaluate",
+    "score",
+    "sample",
+    "probe",
+    "export",
+    "serve",
+    "experiment",
+)
+
+
+def verbs() -> dict[str, str]:
+    """The verbs that are installed, each with the first line of its docstring."""
+    found = {}
+    for name in _ORDER:
+        path = Path(__file__).with_name(f"{name}.py")
+        if path.exists():
+            # Read, not imported: a list of verbs must be there at once.
+            docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            found[name] = docstring.partition("\n")[0]
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    found = verbs()
+    if words and words[0] in found:
+        return importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:])
+    if words and words[0] in ("-h", "--help", "help"):
+        print(_help(found))
+        return 0
+    if words and words[0] == "--version":
+        print(f"aevnmt {__version__}")
+        return 0
+    if words:
+        problem = f"there is no verb {words[0]}{did_you_mean(words[0], found)}"
+    else:
+        problem = "a verb is missing"
+    print(f"aevnmt: {problem} (see aevnmt --help)", file=sys.stderr)
+    return USER_ERROR
+
+
+def _help(found: dict[str, str]) -> str:
+    width = max((len(name) for name in found), default=0)
+    lines = [f"  {name:{width}}  {line}" for name, line in found.items()]
+    head = "usage: aevnmt VERB ...\n\nAuto-Encoding Variational Neural Machine Translation\n"
+    return "\n".join([head, *lines, "\n`aevnmt VERB --help` says more."])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
