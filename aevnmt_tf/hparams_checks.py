@@ -56,12 +56,15 @@ class Setting:
         elif self.type is bool:
             words = "true or false"
         else:
-            words = {int: "a whole number", float: "a number", str: "a text"}[self.type]
+            words = {int: "whole number", float: "number", str: "text"}[self.type]
+            words = f"{words}s" if self.many is True else f"a {words}"
             limits = {"of at least": self.at_least, "above": self.above, "below": self.below}
             shown = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
             words = f"{words} {' and '.join(shown)}".rstrip()
         if self.many:
-            words = (f"{words}, or " if self.many == "either" else "") + f"a list of {words}"
+            words = (
+                f"{words} or a list of them" if self.many == "either" else f"a list of {words}"
+            )
         words += "".join(f" or {json.dumps(value)}" for value in self.also)
         return words + (" or null" if self.nullable and None not in self.choices else "")
 
