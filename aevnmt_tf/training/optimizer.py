@@ -1,0 +1,129 @@
+"""Adam and SGD as Keras optimizers whose update is one fused kernel a variable.
+
+The gradients that come in are already summed over all devices: an optimizer of Keras would sum them
+again. An update happens where `tf.distribute` wants it, in cross-replica context, and can be left out
+by a tensor that is only known then.
+"""
+
+import keras
+import tensorflow as tf
+
+SKIP, ACCUMULATE, APPLY = range(3)
+
+
+class Fused:
+    """What both optimizers share: how a list of gradients becomes an update."""
+
+    def build(self, variables):
+        """Creates the slots and, to accumulate gradients, one sum a variable."""
+        if self.built:
+            return
+        super().build(variables)
+        self.sums = []
+        if self.accumulates:
+            self.sums = [
+                self.add_variable_from_reference(v, name="gradient_sum") for v in variables
+            ]
+
+    def totals(self, gradients):
+        """The gradients with what was accumulated before them."""
+        if not self.accumulates:
+            return gradients
+        return [s + g for s, g in zip(self.sums, gradients, strict=True)]
+
+    def update(self, totals, variables, *, scale, action, learning_rate):
+        """Does what `action` says, on every variable.
+
+        Args:
+            totals: gradients, summed over all devices and over what was accumulated.
+            variables: the variables they belong to.
+            scale: a factor for the gradients (division by the count, and clipping).
+            action: SKIP (nothing changes), ACCUMULATE (keep the totals) or APPLY (update, start again from zero).
+            learning_rate: of this update.
+        """
+        arguments = (scale, action, learning_rate)
+
+        def across_replicas(strategy, totals, *arguments):
+            for index, (variable, total) in enumerate(zip(variables, totals, strict=True)):
+                sums = [self.sums[index].value] if self.accumulates else []
+                strategy.extended.update(
+                    variable.value, self._act, args=(sums, total, *arguments), group=False
+                )
+
+        strategy = tf.distribute.get_strategy()
+        context = tf.distribute.get_replica_context()
+        if context is None:
+            across_replicas(strategy, totals, *arguments)
+        else:
+            context.merge_call(across_replicas, args=(totals, *arguments))
+        self._iterations.assign_add(tf.cast(action == APPLY, self._iterations.dtype))
+
+    def _act(self, variable, sums, total, scale, action, learning_rate):
+        def apply():
+            self.update_step(total * scale, variable, learning_rate)
+            for kept in sums:
+                kept.assign(tf.zeros_like(kept))
+            return True
+
+        def accumulate():
+            for kept in sums:
+                kept.assign(total)
+            return False
+
+        return tf.switch_case(action, [lambda: False, accumulate, apply])
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return grads_and_vars
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class Adam(Fused, keras.optimizers.Adam):
+    """Adam (Kingma and Ba, 2015) through TensorFlow's kernel, a third of the time of Keras' on a CPU."""
+
+    def __init__(self, learning_rate=0.001, *, epsilon=1e-8, accumulates=False, **kwargs):
+        super().__init__(learning_rate, epsilon=epsilon, **kwargs)
+        self.accumulates = accumulates
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One variable's update."""
+        index = self._get_variable_index(variable)
+        done = tf.cast(self.iterations + 1, variable.dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=handle(variable),
+            m=handle(self._momentums[index]),
+            v=handle(self._velocities[index]),
+            beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), done),
+            beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), done),
+            lr=tf.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=gradient,
+        )
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class SGD(Fused, keras.optimizers.SGD):
+    """Plain stochastic gradient descent."""
+
+    def __init__(self, learning_rate=1.0, *, accumulates=False, **kwargs):
+        super().__init__(learning_rate, **kwargs)
+        self.accumulates = accumulates
+
+    def update_step(self, gradient, variable, learning_rate):
+        """One variable's update."""
+        tf.raw_ops.ResourceApplyGradientDescent(
+            var=handle(variable),
+            alpha=tf.cast(learning_rate, variable.dtype),
+            delta=gradient,
+        )
+
+
+def handle(variable):
+    """The resource of a variable, or of the variable that Keras wraps."""
+    if isinstance(variable, keras.Variable):
+        variable = variable.value
+    return variable.handle
+
+
+OPTIMIZERS = {"adam": Adam, "sgd": SGD}
