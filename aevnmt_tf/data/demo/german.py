@@ -1,0 +1,202 @@
+"""German: noun phrases and clauses; the tables are in inflection.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from aevnmt_tf.data.demo import inflection
+from aevnmt_tf.data.demo.meaning import (
+    IT,
+    Asked,
+    Common,
+    Name,
+    Pronoun,
+    Relative,
+)
+
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("an", "dem"): "am",
+    ("an", "das"): "ans",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("bei", "dem"): "beim",
+    ("von", "dem"): "vom",
+}
+# The German modal in the affirmative; "must not" is a prohibition and takes another verb.
+_MODALS = {
+    "can": "können",
+    "must": "müssen",
+    "have to": "müssen",
+    "want": "wollen",
+    "should": "sollen",
+    "would like": "mögen",
+    "may": "dürfen",
+}
+
+
+def phrase(item, case, *, negated=False):
+    """The words of a phrase in a case: nom, acc, dat or gen; `negated` turns ein into kein."""
+    if isinstance(item, Common):
+        return _common(item, case, negated=negated)
+    if isinstance(item, Name):
+        return item.oblique if item.oblique and case != "nom" else item.de
+    if isinstance(item, Asked):
+        return dict(item.de)[case]
+    if isinstance(item, Relative):
+        gender = "p" if item.plural else item.noun.gender
+        return inflection.relative_pronoun(gender, case)
+    return inflection.pronoun(item.person, item.gender, case)
+
+
+def _common(item, case, *, negated):
+    gender = "p" if item.plural else item.noun.gender
+    det = item.det
+    if negated and det in ("a", ""):
+        det = "no"
+    words = [inflection.determiner(det, gender, case)]
+    if item.count:
+        words.append(item.count[1])
+    if item.adjective:
+        words.append(item.adjective.stem + inflection.ending(det, gender, case))
+    words.append(inflection.noun(item.noun, case, plural=item.plural))
+    if item.of:
+        # A name takes no genitive ending behind its noun: "von" does the work.
+        common = isinstance(item.of, Common)
+        words.append(phrase(item.of, "gen") if common else f"von {phrase(item.of, 'dat')}")
+    if item.relative:
+        words.append(f", {clause(item.relative, order='final')} ,")
+    return " ".join(word for word in words if word)
+
+
+def prepositional(preposition, item, case):
+    """A preposition with its phrase, contracted where German does (in dem -> im)."""
+    words = phrase(item, case).split(" ")
+    if isinstance(item, Common) and item.det in ("the", "generic"):
+        short = _CONTRACTED.get((preposition, words[0]))
+        if short:
+            return " ".join([short, *words[1:]])
+    return " ".join([preposition, *words])
+
+
+def _verbs(item):
+    """The finite verb, its separable prefix and the other verbs as they end a clause."""
+    verb, person = item.verb, item.subject.person
+    joined = verb.prefix + verb.infinitive
+    # Talk says the past with the perfect, except for these few; news writes the preterite.
+    perfect = item.tense == "perfect" or (
+        item.tense == "past"
+        and item.talk
+        and not (item.modal or item.passive or verb.infinitive in ("sein", "haben"))
+    )
+    future = item.tense == "future" and not item.talk
+    tense = "past" if item.tense == "past" else "present"
+    if item.modal:
+        modal = _MODALS[item.modal]
+        if item.negated and item.modal == "must" and tense == "present":
+            modal = "dürfen"
+        inner = [verb.participle, "werden"] if item.passive else [joined]
+        return inflection.auxiliary(modal, person, tense), "", inner
+    if item.passive:
+        if perfect:
+            ends = [verb.participle, "worden"]
+            return inflection.auxiliary("sein", person, "present"), "", ends
+        ends = [verb.participle, "werden"] if future else [verb.participle]
+        tense = "present" if future else tense
+        return inflection.auxiliary("werden", person, tense), "", ends
+    if perfect:
+        helper = "sein" if verb.with_sein else "haben"
+        return inflection.auxiliary(helper, person, "present"), "", [verb.participle]
+    if future:
+        return inflection.auxiliary("werden", person, "present"), "", [joined]
+    return inflection.finite(verb, person, tense), verb.prefix, []
+
+
+def _reflexive(item):
+    return inflection.reflexive(item.subject.person) if item.verb.reflexive else ""
+
+
+def _middle(item):
+    """What stands between subject and final verbs, from light and known to heavy and new."""
+    pronouns, dative, accusative = [], [], []
+    kein = False
+    if item.accusative and not isinstance(item.accusative, Relative | Asked):
+        kein = item.negated and getattr(item.accusative, "det", "the") in ("a", "")
+        said = phrase(item.accusative, "acc", negated=kein)
+        (pronouns if isinstance(item.accusative, Pronoun) else accusative).append(said)
+    if item.dative and not isinstance(item.dative, Relative | Asked):
+        said = phrase(item.dative, "dat")
+        (pronouns if isinstance(item.dative, Pronoun) else dative).append(said)
+    known = getattr(item.accusative, "det", "the") not in ("a", "")
+    time = [item.time.de] if item.time and item.front != "time" else []
+    place = [item.place.de] if item.place and item.front != "place" else []
+    adverb = [item.adverb.de] if item.adverb else []
+    agent = [prepositional("von", item.agent, "dat")] if item.agent else []
+    words = pronouns + time + dative + place + agent
+    words += accusative + adverb if known else adverb + accusative
+    if item.negated and not kein:
+        words.append("nicht")
+    if item.object and not isinstance(item.object, Relative | Asked):
+        words.append(
+            prepositional(item.object_preposition[0], item.object, item.object_preposition[1])
+        )
+    if item.rest and item.front != "rest":
+        words.append(item.rest.de)
+    return words
+
+
+def _moved(item):
+    """A relative pronoun or question word that is not the subject, with its preposition."""
+    for part, case in ((item.accusative, "acc"), (item.dative, "dat")):
+        if isinstance(part, Relative | Asked):
+            return phrase(part, case)
+    if isinstance(item.object, Relative | Asked):
+        preposition, case = item.object_preposition
+        return prepositional(preposition, item.object, case)
+    return ""
+
+
+def clause(item, *, order="second"):
+    """A clause as German words.
+
+    order: "second" (main clause), "first" (yes-no question; also behind a fronted clause),
+    "final" (subordinate clause) or "infinitive" ("den Plan abzulehnen").
+    """
+    if order == "infinitive":
+        # The object of an infinitive clause never refers to a subject of its own.
+        verb = item.verb
+        return " ".join(
+            [
+                *_middle(replace(item, time=None)),
+                f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}",
+            ]
+        )
+    finite, prefix, ends = _verbs(item)
+    subject = [phrase(item.subject, "nom")]
+    if isinstance(item.subject, Pronoun | Relative | Asked):
+        after_subject = [*subject, _reflexive(item)]
+    else:
+        after_subject = [_reflexive(item), *subject]  # "Gestern hat sich der Minister ..."
+    middle, moved = _middle(item), _moved(item)
+    if order == "final":
+        # The finite verb comes last and takes its prefix back: "ablehnt".
+        words = [moved, *after_subject, *middle, *ends, prefix + finite]
+    elif order == "first":
+        words = [finite, *after_subject, *middle, *ends, prefix]
+    else:
+        fronted = moved or (getattr(item, item.front).de if item.front else "")
+        if fronted:
+            words = [fronted, finite, *after_subject, *middle, *ends, prefix]
+        else:
+            words = [*subject, finite, _reflexive(item), *middle, *ends, prefix]
+    return " ".join(word for word in words if word)
+
+
+def imperative(item):
+    """A command to a friend: "Leg das Buch auf den Tisch", "Ruf mich an"."""
+    words = [inflection.imperative(item.verb), *_middle(item), item.verb.prefix]
+    return " ".join(word for word in words if word)
+
+
+__all__ = ["clause", "imperative", "phrase", "prepositional", "IT"]
