@@ -1,0 +1,156 @@
+"""The paper's text pipeline: Moses tokeniser and truecaser, then BPE; and the way back.
+
+It runs in Python, beside the graph, through sacremoses and subword-nmt. Files in a folder:
+
+    moses.LANG.truecaser     in the format of Moses' train-truecaser.perl
+    moses.LANG.codes         the merges, in the format of subword-nmt
+"""
+
+import contextlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from unittest import mock
+
+import sacremoses
+from subword_nmt import apply_bpe, learn_bpe
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.text import files
+from aevnmt_tf.text.progress import track
+
+# The end of a subword inside a word; as in the graph, a word of nothing but @@ is a word.
+_SEPARATOR = re.compile(r"([^ ])@@(?: |$)")
+_HEADER = "#version: 0.2\n"
+
+
+class MosesPipeline:
+    """Raw text of one language to subwords and back.
+
+    Args:
+      lang: the language, whose abbreviations and quotes the tokeniser knows.
+      truecaser: a sacremoses truecaser with a model.
+      codes: BPE merges as subword-nmt writes them; None = words stay whole.
+    """
+
+    def __init__(self, lang: str, *, truecaser: sacremoses.MosesTruecaser, codes: str | None):
+        self.lang = lang
+        self.codes = codes
+        self._tokeniser = sacremoses.MosesTokenizer(lang)
+        self._detokeniser = sacremoses.MosesDetokenizer(lang)
+        self._truecaser = truecaser
+        self._detruecaser = sacremoses.MosesDetruecaser()
+        self._bpe = None if codes is None else apply_bpe.BPE(io.StringIO(codes))
+
+    def forward(self, line: str) -> str:
+        """Tokenise, truecase and segment a raw line."""
+        return self.segment(self.truecase(self.tokenise(line)))
+
+    def inverse(self, line: str) -> str:
+        """Turn subwords, or tokens whose subwords are already joined, into raw text."""
+        line = _SEPARATOR.sub(r"\1", line.strip(" "))
+        return self._detokeniser.detokenize(self._detruecaser.detruecase(line))
+
+    def tokenise(self, line: str) -> str:
+        """Return the tokens of a raw line, separated by single spaces."""
+        return self._tokeniser.tokenize(line, return_str=True)
+
+    def truecase(self, tokens: str) -> str:
+        """Give the first word of each sentence its usual case."""
+        # use_known is what Moses does: a form that was seen stays as it is inside a sentence.
+        return self._truecaser.truecase(tokens, return_str=True, use_known=True)
+
+    def segment(self, tokens: str) -> str:
+        """Split words into subwords; `@@` ends those inside a word."""
+        return tokens if self._bpe is None else self._bpe.segment(tokens)
+
+    def with_codes(self, codes: str | None) -> "MosesPipeline":
+        """Return this pipeline with other merges."""
+        return MosesPipeline(self.lang, truecaser=self._truecaser, codes=codes)
+
+    def save(self, folder) -> None:
+        """Write the files of this language into the folder."""
+        folder = Path(folder)
+        if self.codes is not None:
+            files.write(_codes_file(folder, self.lang), self.codes)
+        # Last: its presence says that the language is complete.
+        files.write(_truecaser_file(folder, self.lang), _format_casing(self._truecaser.model))
+
+
+def load(folder, lang: str) -> MosesPipeline | None:
+    """Return the pipeline of a language; None where the folder has none."""
+    path = _truecaser_file(folder, lang)
+    if not path.is_file():
+        return None
+    try:
+        truecaser = sacremoses.MosesTruecaser(load_from=str(path))
+    except (ValueError, OSError) as error:
+        raise UserError(f"{path} is not a truecaser model: {error}.") from None
+    codes_file = _codes_file(folder, lang)
+    codes = codes_file.read_text(encoding="utf-8") if codes_file.is_file() else None
+    if codes is not None:
+        _check_codes(codes, codes_file)
+    return MosesPipeline(lang, truecaser=truecaser, codes=codes)
+
+
+def learn_truecaser(lang: str, tokenised: Iterable[str]) -> MosesPipeline:
+    """Return a pipeline, still without merges, whose truecaser has seen the tokenised lines."""
+    truecaser = sacremoses.MosesTruecaser()
+    truecaser.train(line.split(" ") for line in tokenised)
+    return MosesPipeline(lang, truecaser=truecaser, codes=None)
+
+
+def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the text") -> str:
+    """Return up to num_merges BPE merges learnt from words and their counts.
+
+    Pairs of symbols that occur only once are not merged, so small text gives fewer.
+    """
+    if not any(len(word) > 1 for word in words):
+        raise UserError(f"{name} has no words to learn BPE merges from.")
+    counts = (f"{word} {count}" for word, count in words.items())
+    output, chatter = io.StringIO(), io.StringIO()
+    # The library shows a progress bar of its own wherever it runs; ours only on terminals.
+    bar = track(range(num_merges), f"BPE merges, {name}", total=num_merges)
+    with (
+        mock.patch.object(learn_bpe, "tqdm", lambda _: bar),
+        contextlib.redirect_stderr(chatter),
+        contextlib.closing(bar),
+    ):
+        learn_bpe.learn_bpe(counts, output, num_merges, is_dict=True)
+    if output.getvalue() == _HEADER:
+        raise UserError(f"{name} is too small to learn BPE merges from: no pair occurs twice.")
+    return output.getvalue()
+
+
+def count_words(lines: Iterable[str]) -> Counter:
+    """Count what single spaces separate."""
+    counts: Counter = Counter()
+    for line in lines:
+        counts.update(line.split(" ") if line else ())
+    return counts
+
+
+def _format_casing(model) -> str:
+    rows = []
+    for forms in model["casing"].values():
+        (best, count), *others = forms.most_common()
+        rest = "".join(f" {form} ({number})" for form, number in others)
+        rows.append(f"{best} ({count}/{sum(forms.values())}){rest}\n")
+    return "".join(rows)
+
+
+def _check_codes(codes: str, path) -> None:
+    # The library ends the process on a bad line.
+    for number, line in enumerate(codes.rstrip("\n").split("\n"), 1):
+        if not line.startswith("#version:") and len(line.strip("\r\n ").split(" ")) != 2:
+            raise UserError(f"{path}, line {number}: a merge is two subwords and a space.")
+
+
+def _truecaser_file(folder, lang) -> Path:
+    return Path(folder) / f"moses.{lang}.truecaser"
+
+
+def _codes_file(folder, lang) -> Path:
+    return Path(folder) / f"moses.{lang}.codes"
