@@ -48,7 +48,9 @@ class Counts:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = []
         for name, *numbers in rows:
-            cells = [number.rjust(width) for number, width in zip(numbers, widths[1:])]
+            cells = [
+                number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)
+            ]
             lines.append("  ".join([name.ljust(widths[0]), *cells]))
         return "\n".join(lines)
 

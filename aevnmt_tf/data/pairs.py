@@ -88,7 +88,7 @@ def find_file(path: str | Path) -> Path:
 
 
 def read_lines(path: str | Path) -> Lines:
-    """All lines of a UTF-8 file, plain or gzipped; bad UTF-8 is an error that names the line."""
+    """All lines of a UTF-8 file, plain or gzipped; an error names the first bad line."""
     found = find_file(path)
     try:
         if found.suffix == ".gz":

@@ -6,6 +6,7 @@ and all workers agree without talking.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -164,3 +165,19 @@ class Plan:
             parts.append([array[window] for array in self.synthetic.epoch(number)])
         rows, buckets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return np.where(rows == FILLER, FILLER, rows + len(self.gold.buckets)), buckets
+
+
+def cut_shards(pairs: np.ndarray, *, num_shards: int, shards: Sequence[int]) -> np.ndarray:
+    """Some shards of each batch, one after the other, all of the same size.
+
+    Args:
+        pairs: batches.  # [N, batch_size]
+        num_shards: into how many a batch is cut; the last ones may end in fillers.
+        shards: which of them.  # -> [N * len(shards), ceil(batch_size / num_shards)]
+    """
+    batch_size = pairs.shape[1]
+    size = -(-batch_size // num_shards)
+    missing = size * num_shards - batch_size
+    pairs = np.pad(pairs, [(0, 0), (0, missing)], constant_values=FILLER)
+    pairs = pairs.reshape(len(pairs), num_shards, size)[:, list(shards)]
+    return pairs.reshape(len(pairs) * len(shards), size)

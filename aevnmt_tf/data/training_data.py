@@ -69,7 +69,9 @@ class TrainingData:
             synthetic_ratio,
         )
         if not self.plan.gold.num_batches:
-            raise UserError("There is no training pair left; see what was dropped and why.")
+            raise UserError(
+                "An epoch would have no pair: give more pairs or greater train_ratios."
+            )
         self.padding_share = self._padding_share(buckets, x_len + y_len)
         self._gather = batches.Gatherer(corpora, corpus=corpus, shapes=self.shapes)
 
@@ -120,9 +122,7 @@ class TrainingData:
             pairs, bucket = self.plan.epoch(int(epoch))
             start = first_place if epoch == first_epoch else 0
             pairs, bucket = pairs[start:], bucket[start:]
-            missing = size * num_shards - self.batch_size
-            pairs = np.pad(pairs, [(0, 0), (0, missing)], constant_values=plan.FILLER)
-            pairs = pairs.reshape(-1, num_shards, size)[:, shards].reshape(-1, size)
+            pairs = plan.cut_shards(pairs, num_shards=num_shards, shards=shards)
             return pairs, np.repeat(bucket, len(shards)), np.tile(shards, len(bucket))
 
         def batches_of_epoch(epoch):
@@ -154,8 +154,11 @@ def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tupl
             f"train_ratios has {len(ratios)} numbers, but train_prefix names {num_corpora} "
             "corpora; give one number for each."
         )
-    if not all(0 <= ratio < np.inf for ratio in ratios):
-        raise UserError(f"train_ratios {list(ratios)}: a ratio must be a number of at least 0.")
+    if not all(0 < ratio < np.inf for ratio in ratios):
+        raise UserError(
+            f"train_ratios {list(ratios)}: every number must be over 0; "
+            "leave a corpus that is not wanted out of train_prefix."
+        )
     return tuple(map(float, ratios))
 
 
@@ -207,7 +210,7 @@ def load_training_data(
         synthetic=encoded[-1] if synthetic_prefix else None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
-        seed=hp.random_seed or 1,
+        seed=1 if hp.random_seed is None else hp.random_seed,
         ratios=hp.train_ratios,
         synthetic_ratio=hp.mono_real_ratio,
         counts=Counts(counts),

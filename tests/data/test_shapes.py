@@ -1,0 +1,100 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aevnmt_tf.data.shapes import Lengths, assign, choose_shapes
+
+
+def padded_tokens(x, y, shapes, *, batch_size):
+    count = np.bincount(assign(x, y, shapes=shapes), minlength=len(shapes))
+    return (-(-count // batch_size) * batch_size * shapes.sum(1)).sum()
+
+
+def test_captions_waste_under_12_percent_with_10_shapes(caption_lengths):
+    x, y = caption_lengths
+    shapes = choose_shapes([Lengths(x, y)], num_shapes=10, batch_size=64)
+    assert len(shapes) <= 10
+    waste = 1 - (x + y).sum() / padded_tokens(x, y, shapes, batch_size=64)
+    assert waste < 0.12
+
+
+def test_better_than_equal_widths(caption_lengths):
+    x, y = caption_lengths
+    edges = np.linspace(0, 51, 6).round().astype(int)[1:]
+    equal = np.stack([edges, edges], 1)
+    ours = choose_shapes([Lengths(x, y)], num_shapes=5, batch_size=64)
+    waste = [1 - (x + y).sum() / padded_tokens(x, y, s, batch_size=64) for s in (equal, ours)]
+    assert waste[1] < 0.8 * waste[0]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=12),
+    st.integers(1, 2),
+    st.integers(1, 4),
+)
+def test_near_the_best_of_all_sets_of_shapes(lengths, num_shapes, batch_size):
+    x, y = np.array(lengths).T
+    candidates = list(itertools.product(np.unique(x), np.unique(y)))
+    costs = []
+    for chosen in itertools.combinations(candidates, min(num_shapes, len(candidates))):
+        shapes = np.array(sorted(chosen, key=sum))
+        try:
+            costs.append(padded_tokens(x, y, shapes, batch_size=batch_size))
+        except ValueError:
+            continue
+    found = choose_shapes([Lengths(x, y)], num_shapes=num_shapes, batch_size=batch_size)
+    assert padded_tokens(x, y, found, batch_size=batch_size) <= 1.25 * min(costs)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 600), st.integers(1, 600)), min_size=1, max_size=300),
+    st.integers(1, 12),
+    st.integers(1, 70),
+)
+def test_every_pair_fits_and_every_shape_is_used(lengths, num_shapes, batch_size):
+    x, y = np.array(lengths).T
+    shapes = choose_shapes([Lengths(x, y)], num_shapes=num_shapes, batch_size=batch_size)
+    bucket = assign(x, y, shapes=shapes)
+    assert 1 <= len(shapes) <= num_shapes
+    assert (x <= shapes[bucket, 0]).all() and (y <= shapes[bucket, 1]).all()
+    assert set(bucket) == set(range(len(shapes)))
+    area = shapes.sum(1)
+    assert (np.diff(area) >= 0).all()
+    for k in range(len(shapes)):  # no smaller shape would have done
+        fits = (x <= shapes[k, 0]) & (y <= shapes[k, 1])
+        assert (area[bucket[fits]] <= area[k]).all()
+
+
+def test_fillers_cost_so_few_pairs_get_few_shapes():
+    x = np.arange(1, 11)
+    assert len(choose_shapes([Lengths(x, x)], num_shapes=10, batch_size=64)) == 1
+    assert len(choose_shapes([Lengths(x, x)], num_shapes=10, batch_size=1)) == 10
+
+
+def test_a_stream_that_is_read_more_often_counts_more():
+    short, long = np.full(640, 10), np.full(640, 50)
+    middle = np.full(640, 30)
+    streams = [
+        Lengths(np.concatenate([short, long]), np.concatenate([short, long])),
+        Lengths(middle, middle, share=0.0),
+    ]
+    few = choose_shapes(streams, num_shapes=2, batch_size=64)
+    assert few.tolist() == [[10, 10], [50, 50]]
+    streams[1] = Lengths(middle, middle, share=100.0)
+    many = choose_shapes(streams, num_shapes=2, batch_size=64)
+    assert many.tolist() == [[30, 30], [50, 50]]
+
+
+def test_no_pairs_no_shapes():
+    none = np.zeros(0, np.int32)
+    assert choose_shapes([Lengths(none, none)], num_shapes=3, batch_size=2).shape == (0, 2)
+
+
+def test_a_pair_that_fits_nowhere_is_an_error():
+    with pytest.raises(ValueError, match="longer than every shape"):
+        assign(np.array([3]), np.array([1]), shapes=np.array([[2, 2]]))
