@@ -1,0 +1,98 @@
+"""Where training runs: one device, several devices, several processes."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from aevnmt_tf.errors import UserError
+
+
+def choose(distribute):
+    """Return the strategy that the setting `distribute` asks for.
+
+    auto takes several workers where TF_CONFIG names them, all GPUs where there are two or
+    more, and one device otherwise.
+    """
+    if distribute == "auto":
+        if num_workers() > 1:
+            distribute = "multi_worker"
+        else:
+            gpus = tf.config.list_logical_devices("GPU")
+            distribute = "mirrored" if len(gpus) > 1 else "none"
+    if distribute == "multi_worker":
+        if not num_workers():
+            raise UserError(
+                "distribute is multi_worker, but TF_CONFIG names no workers: set it to"
+                ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",'
+                ' "index": 0}} in each process'
+            )
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if distribute == "mirrored":
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        return tf.distribute.MirroredStrategy([device.name for device in devices])
+    return tf.distribute.get_strategy()
+
+
+def num_workers():
+    """Return how many workers TF_CONFIG names; 0 where it is not set."""
+    return len(_config().get("cluster", {}).get("worker", []))
+
+
+def is_chief():
+    """Return whether this process is the one that writes: the first worker, or the only one."""
+    task = _config().get("task", {})
+    return num_workers() < 2 or (task.get("type") == "worker" and task.get("index") == 0)
+
+
+def _config():
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    except ValueError as error:
+        raise UserError(f"TF_CONFIG is not JSON: {error}") from None
+    return config if isinstance(config, dict) else {}
+
+
+def batches(strategy, data, *, first_step):
+    """Return the dataset of each replica's part of every global batch, from a step on."""
+    replicas = strategy.num_replicas_in_sync
+
+    def of_worker(context):
+        local = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * local
+        return data.dataset(
+            first_step=first_step,
+            num_shards=replicas,
+            shard=[first + number for number in range(local)],
+        )
+
+    return strategy.distribute_datasets_from_function(of_worker)
+
+
+class Agreement:
+    """Lets the processes of a run take one decision; with one process it costs nothing."""
+
+    def __init__(self, strategy):
+        self._strategy = strategy
+        self.several = num_workers() > 1 and strategy.num_replicas_in_sync > 1
+
+        @tf.function
+        def total(value):
+            values = strategy.run(lambda v: v, args=(value,))
+            return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
+
+        self._total = total
+
+    def any(self, flag):
+        """Return whether the flag is true in at least one process; all must ask."""
+        if not self.several:
+            return bool(flag)
+        return float(self._total(tf.constant(float(flag), tf.float32))) > 0.0
+
+    def from_chief(self, value):
+        """Return the chief's number in every process; all must ask."""
+        if not self.several:
+            return value
+        own = float(value) if is_chief() else 0.0
+        total = self._total(tf.constant(own, tf.float64))
+        return float(total) / (self._strategy.num_replicas_in_sync // num_workers())

@@ -1,0 +1,94 @@
+"""One place that tells people and files what happens: terminal, TensorBoard, metrics.jsonl."""
+
+import contextlib
+from pathlib import Path
+
+from aevnmt_tf import run_directory
+from aevnmt_tf.training import terminal
+from aevnmt_tf.training.metrics_file import MetricsFile
+
+
+class Reporter:
+    """Reports a run; in a process that is not the chief it does nothing.
+
+    Args:
+        hp: the settings.
+        rule: the StoppingRule, which knows where the bar is full.
+        is_chief: whether this process writes.
+        stream: where to print, standard output by default.
+    """
+
+    def __init__(self, hp, *, rule, is_chief=True, stream=None):
+        self._hp = hp
+        self._out_dir = Path(hp.out_dir)
+        self._is_chief = is_chief
+        self._terminal = terminal.Terminal(
+            last_step=rule.last_step(), stream=stream, silent=not is_chief
+        )
+        self._metrics = MetricsFile(self._out_dir / run_directory.METRICS)
+        self._board = None
+
+    def say(self, text=""):
+        """Print a line."""
+        self._terminal.say(text)
+
+    @contextlib.contextmanager
+    def bar(self, step):
+        """Show the progress bar from this step on; close every file at the end."""
+        self._terminal.start(step)
+        try:
+            yield
+        finally:
+            self._terminal.stop()
+            if self._board is not None:
+                self._board.close()
+                self._board = None
+
+    def move(self, step):
+        """Move the bar."""
+        self._terminal.move(step)
+
+    def cut_back(self, step):
+        """Forget what was reported of later steps."""
+        if self._is_chief:
+            self._metrics.cut_back(step)
+
+    def evaluations(self):
+        """Return the evaluations of the run so far, as they are in metrics.jsonl."""
+        return [line for line in self._metrics.read() if "dev_bleu" in line]
+
+    def report(self, step, values, *, epoch, seconds_left):
+        """Report on training."""
+        if not self._is_chief:
+            return
+        self._terminal.report(step, values, seconds_left=seconds_left)
+        self._metrics.append({"step": step, "epoch": epoch, **values})
+        self._tensorboard().report(step, values)
+
+    def evaluation(self, step, evaluation, *, gained):
+        """Report on the development set."""
+        best = "  (best so far)" if gained else ""
+        self.say(f"step {step}  {terminal.dev_summary(evaluation.values)}{best}")
+        for source, reference, translation in evaluation.translations[:2]:
+            self.say(f"    source       {source}")
+            self.say(f"    reference    {reference}")
+            self.say(f"    translation  {translation}")
+        self._metrics.append({"step": step, **evaluation.values})
+        board = self._tensorboard()
+        if evaluation.kl_by_dimension is not None:
+            board.kl_by_dimension(step, evaluation.kl_by_dimension)
+        if evaluation.prior_samples:
+            board.prior_samples(step, evaluation.prior_samples)
+        if evaluation.projection is not None:
+            board.projection(evaluation.projection)
+        board.attention(step, evaluation.attention)
+        board.translations(step, evaluation.translations)
+        board.evaluation(step, evaluation.values)
+
+    def _tensorboard(self):
+        if self._board is None:
+            from aevnmt_tf.training.tensorboard import TensorBoard
+
+            self._board = TensorBoard(self._out_dir / run_directory.LOGS)
+            self._board.settings(self._hp)
+        return self._board

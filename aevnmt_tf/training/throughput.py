@@ -1,0 +1,105 @@
+"""Time: how long a run has taken, how fast it is, how long it will take."""
+
+import contextlib
+import time
+
+
+class Stopwatch:
+    """Measures a run over all its restarts; a step is one batch here.
+
+    The rate leaves out evaluations, checkpoints and the first step of each batch shape, which
+    waits for a compiler.
+    """
+
+    def __init__(self, *, clock=time.monotonic):
+        self._clock = clock
+        self._began = clock()
+        self._earlier = 0.0  # seconds of the run before this process
+        self._shapes = set()
+        self._counting_since = None
+        self._counted = 0.0  # seconds of this report's ordinary steps
+        self._steps = self._ordinary = 0  # of this report
+
+    def total(self):
+        """Return the seconds of the run so far."""
+        return self._earlier + self._clock() - self._began
+
+    def start(self):
+        """Start to count the time of steps."""
+        if self._counting_since is None:
+            self._counting_since = self._clock()
+
+    @contextlib.contextmanager
+    def pause(self):
+        """Do not count what happens inside as time of steps."""
+        counting = self._counting_since is not None
+        if counting:
+            self._stop()
+        try:
+            yield
+        finally:
+            if counting:
+                self.start()
+
+    @contextlib.contextmanager
+    def step(self, shape):
+        """Count one step; gives whether it is the first of its shape, which takes no part."""
+        first = shape not in self._shapes
+        self._steps += 1
+        if not first:
+            self._ordinary += 1
+            yield False
+            return
+        self._shapes.add(shape)
+        with self.pause():
+            yield True
+
+    def rate(self, pairs):
+        """Return pairs a second in this report; 0 where no ordinary step was measured."""
+        seconds = self._counted_now()
+        if not self._ordinary or seconds <= 0.0:
+            return 0.0
+        return pairs * self._ordinary / self._steps / seconds
+
+    def lap(self):
+        """Start the next report."""
+        self._counted = 0.0
+        self._steps = self._ordinary = 0
+        if self._counting_since is not None:
+            self._counting_since = self._clock()
+
+    def left(self, steps, *, max_minutes=None):
+        """Return the seconds that so many steps, or the rest of the budget, will take.
+
+        None where no ordinary step was measured yet.
+        """
+        candidates = []
+        if self._ordinary:
+            candidates.append(self._counted_now() / self._ordinary * max(0, steps))
+        if max_minutes is not None:
+            candidates.append(max(0.0, 60 * max_minutes - self.total()))
+        return min(candidates) if candidates else None
+
+    def state(self):
+        """Return what a checkpoint must hold."""
+        return {
+            "seconds": self.total(),
+            "report_seconds": self._counted_now(),
+            "report_steps": self._steps,
+            "report_ordinary_steps": self._ordinary,
+        }
+
+    def restore(self, state):
+        """Continue from what a checkpoint holds."""
+        self._earlier = state["seconds"]
+        self._began = self._clock()
+        self._counted = state["report_seconds"]
+        self._steps, self._ordinary = state["report_steps"], state["report_ordinary_steps"]
+
+    def _counted_now(self):
+        running = 0.0 if self._counting_since is None else self._clock() - self._counting_since
+        return self._counted + running
+
+    def _stop(self):
+        self._counted = self._counted_now()
+        self._counting_since = None
