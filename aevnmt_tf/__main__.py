@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     found = verbs()
     if words and words[0] in found:
-        return importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:])
+        return int(importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:]))
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(found))
         return 0

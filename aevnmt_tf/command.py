@@ -94,7 +94,9 @@ def _plain_warnings(prog: str) -> Iterator[None]:
     """Shows a UserWarning as one line, without a place in the code."""
     original = warnings.formatwarning
 
-    def one_line(message, category, filename, lineno, line=None):
+    def one_line(
+        message: Any, category: Any, filename: str, lineno: int, line: str | None = None
+    ) -> str:
         if issubclass(category, UserWarning):
             return f"{prog}: warning: {message}\n"
         return original(message, category, filename, lineno, line)

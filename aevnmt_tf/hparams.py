@@ -122,7 +122,7 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 at_least=1),
         Setting("tgt_max_len_infer", int, None, "longest translation; null: 2 x the source's "
                 "length + 10", at_least=1),
-        Setting("demo_pairs", int, 20000, "size of the demo corpus", at_least=100),
+        Setting("demo_pairs", int, 20000, "size of the demo corpus", at_least=10),
         Setting("sos", str, "<s>", "first mark of a sentence in vocabulary files"),
         Setting("eos", str, "</s>", "last mark of a sentence in vocabulary files"),
     ),
@@ -200,7 +200,7 @@ class Hparams:
         items = [f"{k}={v!r}" for k, v in self._values.items() if v != _DEFAULTS[k]]
         return f"Hparams({', '.join(items)})"
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return Hparams, (dict(self._values),)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,12 +211,12 @@ class Hparams:
         """These settings with some changed, checked again as `load` does."""
         return _merge([Layer(self.to_dict()), Layer(overrides)])
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file that `load` reads back to equal settings."""
         hparams_files.write(path, self.to_dict())
 
 
-def load(path: str | os.PathLike | None = None, **overrides: Any) -> Hparams:
+def load(path: str | os.PathLike[str] | None = None, **overrides: Any) -> Hparams:
     """The settings of a file, the overrides on top, the defaults below."""
     layers = [] if path is None else hparams_files.read(path)
     return _merge([*layers, Layer(overrides)])
@@ -239,7 +239,8 @@ def add_flags(
                 default=argparse.SUPPRESS,
                 metavar=_metavar(setting),
                 help=(setting.help + default).replace("%", "%%"),
-                **({"nargs": "?", "const": True} if setting.type is bool else {}),
+                nargs="?" if setting.type is bool else None,
+                const=True if setting.type is bool else None,
             )
             names.append(setting.name)
     for old, (new, _) in hparams_tfnmt.ALIASES.items():
@@ -258,24 +259,15 @@ def from_args(args: argparse.Namespace) -> Hparams:
     """The settings of a command line: its --hparams file, its flags on top."""
     path = getattr(args, "hparams", None)
     layers = [] if path is None else hparams_files.read(path)
-    return _merge([*layers, Layer(overrides(args), lambda name: f"--{name}: ")])
+    return _merge([*layers, Layer(overrides(args), _flag)])
 
 
 def _merge(layers: Iterable[Layer]) -> Hparams:
     given: dict[str, Any] = {}
     places: dict[str, str] = {}
     for layer in layers:
-        ours = hparams_tfnmt.translate(layer.values, where=layer.where, defaults=_DEFAULTS)
-        for name, value in ours.items():
-            if name not in SETTINGS:
-                known = [*SETTINGS, "base", *hparams_tfnmt.ALIASES]
-                hint = did_you_mean(name, known) or "; --help lists them all."
-                raise UserError(f"{layer.where(name)}there is no setting called {name}{hint}")
-            try:
-                given[name] = SETTINGS[name].check(value)
-                places[name] = layer.where(name)
-            except ValueError as error:
-                raise UserError(f"{layer.where(name)}{error}") from None
+        for name, value in _checked(layer).items():
+            given[name], places[name] = value, layer.where(name)
     given.pop("num_layers", None)  # It has set the two depths.
     try:
         return Hparams(resolve({**_DEFAULTS, **given}, given=given))
@@ -284,11 +276,30 @@ def _merge(layers: Iterable[Layer]) -> Hparams:
         raise UserError(f"{place}{error}") from None
 
 
+def _checked(layer: Layer) -> dict[str, Any]:
+    ours = hparams_tfnmt.translate(layer.values, where=layer.where, defaults=_DEFAULTS)
+    for name, value in ours.items():
+        if name not in SETTINGS:
+            known = [*SETTINGS, "base", *hparams_tfnmt.ALIASES]
+            hint = did_you_mean(name, known) or "; --help lists them all."
+            raise UserError(f"{layer.where(name)}there is no setting called {name}{hint}")
+        try:
+            ours[name] = SETTINGS[name].check(value)
+        except ValueError as error:
+            raise UserError(f"{layer.where(name)}{error}") from None
+    return ours
+
+
 def _parse(setting: Setting, text: str) -> Any:
     try:
-        return setting.parse(text)
+        value = setting.read(text)
     except ValueError as error:
         raise UserError(f"--{setting.name}: {error}") from None
+    return _checked(Layer({setting.name: value}, _flag))[setting.name]
+
+
+def _flag(name: str) -> str:
+    return f"--{name}: "
 
 
 def _metavar(setting: Setting) -> str:

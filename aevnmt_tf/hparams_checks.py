@@ -36,11 +36,11 @@ class Setting:
     type: type
     default: Any
     help: str
-    choices: tuple = ()
+    choices: tuple[Any, ...] = ()
     at_least: float | None = None
     above: float | None = None
     below: float | None = None
-    also: tuple = ()
+    also: tuple[Any, ...] = ()
     many: Any = False
     group: str = ""
 
@@ -62,9 +62,7 @@ class Setting:
             shown = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
             words = f"{words} {' and '.join(shown)}".rstrip()
         if self.many:
-            words = (
-                f"{words} or a list of them" if self.many == "either" else f"a list of {words}"
-            )
+            words = f"a list of {words}" if self.many is True else f"{words} or a list of them"
         words += "".join(f" or {json.dumps(value)}" for value in self.also)
         return words + (" or null" if self.nullable and None not in self.choices else "")
 
@@ -83,18 +81,18 @@ class Setting:
             return tuple(self._check_one(item) for item in _split(value))
         return self._check_one(value)
 
-    def parse(self, text: str) -> Any:
-        """The value that a flag's text stands for; ValueError as in `check`."""
-        if text.lower() in ("null", "none") and self.nullable:
+    def read(self, text: str) -> Any:
+        """What a flag's text would be in a file; it is still to be checked."""
+        if text.lower() in ("null", "none") and (self.nullable or self.type is not str):
             return None
         if self.many and text.lstrip().startswith("["):
             try:
-                return self.check(json.loads(text))
+                return json.loads(text)
             except json.JSONDecodeError:
                 raise ValueError(self._complaint(text)) from None
         if self.many and (self.many is True or "," in text):
-            return self.check([self._from_text(item) for item in _split(text)])
-        return self.check(self._from_text(text))
+            return [self._from_text(item) for item in _split(text)]
+        return self._from_text(text)
 
     def _from_text(self, text: Any) -> Any:
         if self.type is bool or self.also:
@@ -110,7 +108,7 @@ class Setting:
     def _check_one(self, value: Any) -> Any:
         if self.type is str and self.choices and isinstance(value, bool):
             value = json.dumps(value)  # jit_compile: true
-        if self.type is float and type(value) is int:
+        if self.type is float and type(value) is int and abs(value) < 1e300:
             value = float(value)
         if self.type is int and type(value) is float and value.is_integer():
             value = int(value)

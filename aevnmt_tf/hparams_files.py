@@ -19,7 +19,7 @@ class Layer(NamedTuple):
     where: Callable[[str], str] = lambda key: ""
 
 
-def read(path: str | os.PathLike) -> list[Layer]:
+def read(path: str | os.PathLike[str]) -> list[Layer]:
     """The layers of a file: its base's base first, the file itself last."""
     layers: list[Layer] = []
     seen: list[Path] = []
@@ -59,6 +59,8 @@ def _read_one(path: Path, *, named_by: Path | None) -> Layer:
         raise UserError(f"{path}, line {error.lineno}: this is not JSON: {what}.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: {error.reason}.") from None
+    except ValueError as error:  # A number with thousands of digits.
+        raise UserError(f"{path}: this is not JSON: {error}.") from None
     except OSError as error:
         raise UserError(f"{path}{source} cannot be read: {error.strerror}.") from None
     except RecursionError:
@@ -76,7 +78,7 @@ def _read_one(path: Path, *, named_by: Path | None) -> Layer:
     return Layer(values, where)
 
 
-def write(path: str | os.PathLike, values: Mapping[str, Any]) -> None:
+def write(path: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
     """Writes settings as JSON, all or nothing: a kill leaves the old file or the new one."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -118,7 +120,7 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
     """The text of hparams/README.md, with the files that `folder` holds."""
     parts = [_INTRODUCTION]
     for group, settings in groups.items():
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (f"`{s.name}`", f"`{json.dumps(_plain(s.default))}`", s.describe(), s.help)
             for s in settings
         ]
@@ -148,7 +150,7 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
 
 
 def _note(path: Path) -> str:
-    return read(path)[-1].values.get("note", "")
+    return str(read(path)[-1].values.get("note", ""))
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,7 @@ IGNORED: dict[str, str] = {
 }
 
 # Key -> (the values that are fine, why others are refused).
-REFUSED: dict[str, tuple[tuple, str]] = {
+REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "unit_type": (("gru",), "the paper's cells are GRUs, so use gru"),
     "attention": (("bahdanau",), "the paper's attention is Bahdanau's, so use bahdanau"),
     "attention_architecture": (("standard",), "GNMT's are not built, so use standard"),
@@ -109,7 +109,7 @@ def translate(
         _refuse(key, value, where=where)
         if key in IGNORED:
             sentence = f"{key} has no meaning here and is ignored: {IGNORED[key]}."
-            warnings.warn(f"{where(key)}{sentence}", stacklevel=4)
+            warnings.warn(f"{where(key)}{sentence}", stacklevel=5)
         elif key in ALIASES:
             name, values = ALIASES[key]
             value = "none" if value is None else value
