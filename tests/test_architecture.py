@@ -1,0 +1,224 @@
+"""Imports point one way: a walk over the package finds every upward one."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parents[1] / "aevnmt_tf"
+
+VERBS = set(
+    "prepare train translate evaluate score sample probe export serve experiment".split()
+)
+
+WORK = {"training", "analysis", "serving"}
+
+# From the bottom up. A part may import what lies below it, unless EXCEPT says so. Parts of
+# one layer do not import each other; those of WORK may, one way.
+LAYERS = [
+    {"errors"},
+    {"hparams", "objective", "search"},
+    {"text", "nets", "run_directory", "command"},
+    {"data", "model"},
+    {"translator"},
+    WORK,
+    VERBS,
+    {"__main__"},
+]
+HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
+
+# What a part may not import although it lies below.
+EXCEPT = {
+    "nets": {"hparams"},  # sizes come as keyword arguments
+    "model": {"text"},  # it sees ids only
+}
+# Used by these alone.
+ONLY_FOR = {"command": VERBS | {"__main__"}}
+# `import aevnmt_tf` gives a few names and must stay light.
+FACADE = {"errors", "hparams", "translator"}
+FACADE_NAMES = {"__version__", "load"}
+
+
+def part_of(module: str) -> str:
+    """The part of the package that a module belongs to: aevnmt_tf.text.files -> text."""
+    name = (module.split(".") + ["__init__"])[1]
+    # hparams.py declares the settings; hparams_*.py are its other pages.
+    return "hparams" if name.startswith("hparams_") else name
+
+
+def imported(path: pathlib.Path, package: pathlib.Path) -> list[tuple[int, str]]:
+    """(line, module) for every import in a file, those inside functions included."""
+    here = [package.name, *path.relative_to(package).with_suffix("").parts]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                is_module = module == package.name and alias.name not in FACADE_NAMES
+                found.append((node.lineno, f"{module}.{alias.name}" if is_module else module))
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            found += [(node.lineno, a.value) for a in node.args if isinstance(a, ast.Constant)]
+    return found
+
+
+def objection(part: str, target: str) -> str | None:
+    """What is wrong with `part` importing `target`, if anything."""
+    if target == part or target == "__init__":
+        return None
+    if target not in HEIGHT:
+        return f"{target} has no place in the layers"
+    if part == "__init__":
+        return None if target in FACADE else "import aevnmt_tf must stay light"
+    if target in EXCEPT.get(part, ()):
+        return f"{part} must not know {target}"
+    if part not in ONLY_FOR.get(target, {part}):
+        return f"{target} is for commands only"
+    if part in VERBS and target in VERBS:
+        return "no verb imports a verb"
+    if HEIGHT[target] == HEIGHT[part]:
+        return None if part in WORK else f"{part} and {target} are neighbours"
+    return None if HEIGHT[target] < HEIGHT[part] else f"{target} lies above {part}"
+
+
+def violations(package: pathlib.Path) -> list[str]:
+    """Every import that points the wrong way, as `file:line: reason`."""
+    found = []
+    edges: dict[str, set[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).with_suffix("")
+        part = part_of(".".join([package.name, *name.parts]))
+        if part != "__init__" and part not in HEIGHT:
+            found.append(f"{name}.py: {part} has no place in the layers")
+            continue
+        for line, module in imported(path, package):
+            root = module.split(".")[0]
+            if root in ("tools", "tests"):
+                found.append(f"{name}.py:{line}: the package never imports {root}")
+            if root != package.name:
+                continue
+            target = part_of(module)
+            reason = objection(part, target)
+            if reason:
+                found.append(f"{name}.py:{line}: {reason}")
+            else:
+                edges.setdefault(part, set()).add(target)
+    for part, targets in edges.items():
+        for target in targets:
+            if part < target and part in edges.get(target, ()):
+                found.append(f"{part} and {target} import each other")
+    return found
+
+
+def test_imports_point_one_way():
+    assert violations(PACKAGE) == []
+
+
+def plant(folder, **files):
+    """A made-up package; `text___files` stands for text/files.py."""
+    package = folder / "aevnmt_tf"
+    for name, source in {"__init__": "", **files}.items():
+        path = package.joinpath(*name.split("___")).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    return package
+
+
+GOOD = {
+    "errors": "import sys",
+    "hparams": "from aevnmt_tf.errors import UserError\nfrom aevnmt_tf import hparams_files",
+    "hparams_files": "from aevnmt_tf.errors import UserError",
+    "objective": "import tensorflow as tf",
+    "search": "import tensorflow as tf",
+    "nets___cells": "from aevnmt_tf.nets import start\nfrom . import start",
+    "text___files": "from aevnmt_tf.errors import UserError\nfrom aevnmt_tf import hparams",
+    "data___pairs": "from aevnmt_tf import text\nfrom ..text.files import load",
+    "model": "from aevnmt_tf import nets, objective, __version__",
+    "translator": "from aevnmt_tf import data, model, search, text",
+    "training___loop": "from aevnmt_tf import analysis, translator",
+    "train": "def run():\n    from aevnmt_tf import command, training",
+    "__main__": "import importlib\nimportlib.import_module('aevnmt_tf.train')",
+    "__init__": "def load():\n    from aevnmt_tf import translator",
+}
+
+
+def test_the_rules_allow_the_design(tmp_path):
+    assert violations(plant(tmp_path, **GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    "file, source, reason",
+    [
+        ("hparams", "from aevnmt_tf import text", "text lies above hparams"),
+        ("hparams_files", "import aevnmt_tf.text.files", "text lies above hparams"),
+        ("search", "from aevnmt_tf.model import Aevnmt", "model lies above search"),
+        ("search", "from aevnmt_tf import objective", "search and objective are neighbours"),
+        ("objective", "def f():\n  import aevnmt_tf.nets", "nets lies above objective"),
+        ("nets___cells", "from aevnmt_tf import hparams", "nets must not know hparams"),
+        ("nets___cells", "from ..hparams import load", "nets must not know hparams"),
+        ("nets___cells", "from .. import text", "nets and text are neighbours"),
+        ("text___files", "from aevnmt_tf import data", "data lies above text"),
+        ("text___files", "from aevnmt_tf import command", "command is for commands only"),
+        ("model", "from aevnmt_tf.text import UNK", "model must not know text"),
+        ("model", "from aevnmt_tf import translator", "translator lies above model"),
+        ("translator", "import aevnmt_tf.training.loop", "training lies above translator"),
+        ("training___loop", "from aevnmt_tf import train", "train lies above training"),
+        ("train", "from aevnmt_tf.prepare import run", "no verb imports a verb"),
+        ("train", "def f():\n  from . import translate", "no verb imports a verb"),
+        ("train", "import aevnmt_tf.__main__", "__main__ lies above train"),
+        ("train", "import tools.get_data", "the package never imports tools"),
+        ("__init__", "from aevnmt_tf import training", "import aevnmt_tf must stay light"),
+        (
+            "text___files",
+            "import importlib\nimportlib.import_module('aevnmt_tf.data')",
+            "data lies",
+        ),
+        ("utils", "import os", "utils has no place in the layers"),
+        ("train", "from aevnmt_tf import utils", "utils has no place in the layers"),
+        ("analysis___x", "from aevnmt_tf import training", "import each other"),
+    ],
+)
+def test_each_rule_catches_a_planted_violation(tmp_path, file, source, reason):
+    found = violations(plant(tmp_path, **{**GOOD, file: source}))
+    assert any(reason in line for line in found), found
+    assert len(found) == 1
+
+
+HEAVY = "('tensorflow', 'keras', 'tf_keras', 'tensorflow_probability', 'tensorflow_text')"
+
+
+def run_python(source):
+    return subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["aevnmt_tf", *(f"aevnmt_tf.{n}" for n in "hparams errors command data.demo".split())],
+)
+def test_light_modules_do_not_import_tensorflow(module):
+    source = f"import sys, {module}\nprint([m for m in {HEAVY} if m in sys.modules])"
+    result = run_python(source)
+    assert (result.stdout, result.stderr) == ("[]\n", "")
+
+
+def test_help_of_every_verb_does_not_import_tensorflow():
+    existing = sorted(verb for verb in VERBS if (PACKAGE / f"{verb}.py").exists())
+    source = f"""
+import importlib, sys
+for verb in {existing}:
+    try:
+        importlib.import_module("aevnmt_tf." + verb).main(["--help"])
+    except SystemExit as end:
+        assert not end.code, verb
+    loaded = [m for m in {HEAVY} if m in sys.modules]
+    assert not loaded, f"{{verb}} --help imports {{loaded}}"
+"""
+    result = run_python(source)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("usage:") == len(existing)
