@@ -1,7 +1,9 @@
 """A tiny corpus of ids and the settings of a tiny model, for tests of the loop."""
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from aevnmt_tf import hparams
 
@@ -69,3 +71,59 @@ def training_data(encoded):
         )
 
     return make
+
+
+class ToyModel(keras.Model):
+    """A model with one weight vector and the training interface of the real one.
+
+    Its loss depends on the batch, on the number of batches seen (as noise would) and on the
+    weights. Batches whose number is in `bad` give a loss that is not finite.
+    """
+
+    def __init__(self, *, bad=(), on_batch=None):
+        super().__init__()
+        self.bad = tf.constant(list(bad), tf.int64)
+        self.on_batch = on_batch
+        self.built = True
+        self.kernel = self.add_weight(shape=(3,), initializer="ones", name="kernel")
+        self.batches = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.pending_pairs = tf.Variable(0.0, trainable=False)
+        self.compile(optimizer=keras.optimizers.Adam(0.01))
+        self.optimizer.build(self.trainable_variables)
+
+    def get_config(self):
+        return {}
+
+    def train_step(self, batch):
+        if self.on_batch is not None:
+            tf.py_function(lambda n: self.on_batch(int(n)), [self.batches], [])
+        with tf.GradientTape() as tape:
+            x = tf.reduce_sum(tf.cast(batch["x"], tf.float32))
+            y = tf.reduce_sum(tf.cast(batch["y"], tf.float32))
+            noise = tf.random.stateless_normal([], [1, tf.cast(self.batches, tf.int32)])
+            features = tf.stack([x / 100.0, y / 100.0, noise])
+            loss = tf.reduce_sum(tf.square(self.kernel * features - 1.0))
+        is_bad = tf.reduce_any(self.bad == self.batches)
+        gradient = tape.gradient(loss, self.kernel) * tf.where(is_bad, 0.0, 1.0)
+        self.optimizer.apply_gradients([(gradient, self.kernel)])
+        self.batches.assign_add(1)
+        self.updates.assign_add(1)
+        names = ("nll_x", "nll_y", "kl", "r_divergence", "correct_x", "correct_y")
+        return {
+            **{name: loss / 4.0 for name in names},
+            "loss": tf.where(is_bad, float("nan"), loss),
+            "pairs": tf.reduce_sum(batch["weight"]),
+            "x_tokens": tf.cast(tf.reduce_sum(batch["x_len"]), tf.float32),
+            "y_tokens": tf.cast(tf.reduce_sum(batch["y_len"]), tf.float32),
+            "gradient_norm": tf.norm(gradient),
+            "kl_weight": tf.constant(1.0),
+            "learning_rate": tf.constant(0.01),
+            "skipped": tf.cast(is_bad, tf.float32),
+        }
+
+
+@pytest.fixture
+def toy_model():
+    """Return the class of a model that trains in no time."""
+    return ToyModel

@@ -1,0 +1,89 @@
+"""Whose run an out_dir is: one process at a time, one model for ever."""
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from aevnmt_tf import hparams, run_directory
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training import snapshots
+
+# With another value of one of these, the weights of the run mean something else or do not fit.
+SAME_MODEL = tuple(
+    setting.name
+    for group in ("model", "text")
+    for setting in hparams.GROUPS[group]
+    if setting.name not in ("dropout", "word_dropout", "word_dropout_source")
+) + ("src", "tgt")
+
+# These may differ without changing what is trained, so that nobody has to be told.
+UNREMARKABLE = tuple(
+    setting.name
+    for group in ("machine", "decoding", "reporting")
+    for setting in hparams.GROUPS[group]
+) + ("out_dir", "note", "max_steps", "max_minutes")
+
+
+@contextlib.contextmanager
+def claim(hp, *, report=print):
+    """Make the run's directory ours while the block runs.
+
+    It is made where it is missing, locked against a second process, refused where it holds
+    another model, and gets the settings as hparams.json.
+
+    Args:
+        hp: the settings.
+        report: called with a sentence where other settings have changed since the last start.
+    """
+    out_dir = Path(hp.out_dir)
+    with snapshots.sentences(f"write into out_dir {out_dir}"):
+        out_dir.mkdir(parents=True, exist_ok=True)
+        lock = open(out_dir / ".lock", "w")  # noqa: SIM115
+    try:
+        _lock(lock, out_dir)
+        _compare(hp, out_dir, report=report)
+        with snapshots.sentences(f"write {out_dir / run_directory.HPARAMS}"):
+            hp.save(out_dir / run_directory.HPARAMS)
+        yield out_dir
+    finally:
+        lock.close()
+
+
+def _lock(file, out_dir):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(
+            f"another process is training in {out_dir}: wait for it, or choose another out_dir"
+        ) from None
+    except OSError:
+        return  # a file system without locks, such as some network ones
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+
+
+def _compare(hp, out_dir, *, report):
+    """Refuse the directory of another model; mention what else has changed."""
+    has_weights = any(
+        run_directory.listing(out_dir / folder)
+        for folder in (run_directory.CHECKPOINTS, run_directory.BEST)
+    )
+    path = out_dir / run_directory.HPARAMS
+    if not has_weights or not path.exists():
+        return
+    before, now = hparams.load(path).to_dict(), hp.to_dict()
+    changed = [name for name in now if before.get(name) != now[name]]
+    fatal = [name for name in changed if name in SAME_MODEL]
+    if fatal:
+        raise UserError(
+            f"out_dir {out_dir} holds another model ({_listed(fatal, before, now)}); choose"
+            " another out_dir, or the settings of that run"
+        )
+    remarkable = [name for name in changed if name not in UNREMARKABLE]
+    if remarkable:
+        report(f"changed since the last start: {_listed(remarkable, before, now)}")
+
+
+def _listed(names, before, now):
+    return ", ".join(f"{name}: {before.get(name)!r} there, {now[name]!r} now" for name in names)

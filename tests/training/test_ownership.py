@@ -1,0 +1,75 @@
+"""Whose run a directory is."""
+
+import pytest
+
+from aevnmt_tf import hparams
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training import ownership
+
+
+def claim(hp, **arguments):
+    with ownership.claim(hp, **arguments):
+        pass
+
+
+@pytest.fixture
+def run(settings, tmp_path):
+    """Return settings of a run that has saved a checkpoint."""
+    hp = settings()
+    claim(hp)
+    (tmp_path / "run" / "checkpoints" / "step-000000001").mkdir(parents=True)
+    return hp
+
+
+def test_settings_are_kept(settings, tmp_path):
+    hp = settings(learning_rate=0.125)
+    claim(hp)
+    assert hparams.load(tmp_path / "run" / "hparams.json") == hp
+
+
+def test_another_model_is_refused_with_the_differing_keys(run, settings, tmp_path):
+    with pytest.raises(UserError) as error:
+        claim(settings(num_units=16, model_type="joint", learning_rate=0.5))
+    sentence = str(error.value)
+    assert "num_units: 8 there, 16 now" in sentence
+    assert "model_type: 'aevnmt' there, 'joint' now" in sentence
+    assert "learning_rate" not in sentence
+    assert hparams.load(tmp_path / "run" / "hparams.json") == run
+
+
+def test_other_changes_are_mentioned_and_kept(run, settings, tmp_path):
+    said = []
+    claim(settings(learning_rate=0.5, max_steps=99, steps_per_stats=7), report=said.append)
+    assert said == ["changed since the last start: learning_rate: 0.01 there, 0.5 now"]
+    assert hparams.load(tmp_path / "run" / "hparams.json").learning_rate == 0.5
+
+
+def test_the_same_settings_need_no_word(run):
+    claim(run, report=pytest.fail)
+
+
+def test_without_weights_everything_may_change(settings):
+    claim(settings())
+    claim(settings(num_units=16), report=pytest.fail)
+
+
+def test_a_second_process_is_refused(settings):
+    with ownership.claim(settings()):
+        with pytest.raises(UserError, match="another process is training"):
+            claim(settings())
+    claim(settings())
+
+
+def test_out_dir_is_a_file(settings, tmp_path):
+    (tmp_path / "run").write_text("")
+    with pytest.raises(UserError, match="cannot write into out_dir"):
+        claim(settings())
+
+
+def test_no_permission_is_a_sentence(settings, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(UserError, match="no permission to write there; choose another out_dir"):
+        claim(settings())
