@@ -260,12 +260,18 @@ class Reference:
 
     # Objectives, for one pair
 
+    def sample(self, x, y, epsilon=None):
+        """z = loc + epsilon * scale of Eq. (ELBO): [1, Z]; None without a latent variable."""
+        if not self.has_z:
+            return None
+        loc, scale = self.posterior(x, y)
+        return (loc + np.asarray(epsilon, np.float64) * scale)[None, :]
+
     def loss_terms(self, x, y, epsilon=None):
         """nll_x, nll_y, kl [Z] and r_divergence at z = loc + epsilon * scale."""
-        z, kl, r_divergence = None, np.zeros(0), 0.0
+        z, kl, r_divergence = self.sample(x, y, epsilon), np.zeros(0), 0.0
         if self.has_z:
             q = self.posterior(x, y)
-            z = (q[0] + np.asarray(epsilon, np.float64) * q[1])[None, :]
             kl = kl_from_standard(*q)
             if self.reads_target:
                 r_divergence = divergence(self.r_train_mode, q, self.prediction(x))

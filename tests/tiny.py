@@ -26,7 +26,7 @@ SOURCE_TARGET = ["KLr", "KLq", "JS", "l2"]
 EOS = 2
 VOCAB_X, VOCAB_Y = 11, 9
 
-# Ids that end in </s>; the lengths are mixed on purpose, and no row is the longest on both sides.
+# Ids that end in </s>. Lengths are mixed on purpose: no row is the longest on both sides.
 PAIRS = [
     ([3, 4, 5, 6, 7, EOS], [3, 4, EOS]),
     ([8, EOS], [5, 6, 7, 8, 3, 3, EOS]),
