@@ -174,7 +174,9 @@ def filtered_stderr() -> Iterator[None]:
     """
     try:
         terminal = os.dup(2)
-    except OSError:  # There is no stderr.
+    except OSError:
+        terminal = None
+    if terminal is None or sys.stderr is None:  # Python started without one.
         yield
         return
     with subprocess.Popen(

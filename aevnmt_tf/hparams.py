@@ -129,8 +129,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
     "text": (
         Setting("subword_option", str, "spm", "spm: SentencePiece on raw text; bpe: text in "
                 "BPE (@@); empty: words", ("", "bpe", "spm")),
-        Setting("vocab_size", int, 8000, "SentencePiece: pieces for each language; bpe: merges",
-                at_least=1),
+        Setting("vocab_size", int, 8000, "for each language: pieces of SentencePiece, merges "
+                "of BPE, or words", at_least=1),
         Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
                 "tokenised, truecased, BPE", ("sentencepiece", "moses")),
     ),

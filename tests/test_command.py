@@ -229,6 +229,18 @@ def test_quiet_twice_filters_once():
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
 
 
+def test_a_key_without_a_meaning_gives_one_line(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text('{"joint_model_type": "dvae",\n "time_major": true}')
+    body = "print(hparams.from_args(args).model_type, hparams.from_args(args).z_dim)"
+    assert output(script(body, "--hparams", str(path))) == (
+        0,
+        "aevnmt 256\n",
+        f"aevnmt try: warning: {path}, line 2: time_major has no meaning here and is ignored: "
+        "tensors are batch-major.\n",
+    )
+
+
 def test_only_warnings_for_users_are_one_plain_line():
     shown = []
 
@@ -290,7 +302,8 @@ def test_a_verb_gets_the_other_words(package, monkeypatch):
 
 def test_python_m_aevnmt_tf_is_light():
     code = (
-        "import sys\nfrom aevnmt_tf.__main__ import main\nmain(['--help'])\nmain(['--version'])\n"
+        "import sys; from aevnmt_tf.__main__ import main\n"
+        "main(['--help']); main(['--version'])\n"
         "sys.exit(any(m in sys.modules for m in ('tensorflow', 'keras', 'numpy')))"
     )
     done = subprocess.run(
