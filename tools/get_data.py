@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Fetches a German-English corpus with the paper's splits: DIR/{train,dev,test}.{de,en}.
+
+    multi30k  image captions: train, val and test_2016_flickr of task 1
+    iwslt14   TED talks, split as by Ranzato et al. (2016): of the pairs that Moses' cleaning
+              keeps (1 to 50 tokens, at most 1.5 times as long), every 23rd is for development
+    nc        News Commentary v12; newstest2014 and 2015 for development, newstest2016 to test
+
+The text is raw: not tokenised, not lower-cased. The published files are kept in DIR/downloads.
+Their checksums are compared; a broken download goes on where it stopped.
+"""
+
+import argparse
+import functools
+import gzip
+import os
+import pathlib
+import re
+import sys
+import tarfile
+import urllib.parse
+import xml.sax.saxutils
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from downloads import File, console, fetch, matches, wrong
+from rich.progress import track
+
+from aevnmt_tf.errors import UserError
+
+LANGUAGES = ("de", "en")
+SPLITS = ("train", "dev", "test")
+MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
+WMT17 = "https://data.statmt.org/wmt17/translation-task/"
+
+Pairs = list[tuple[str, str]]  # German, English
+
+
+class Corpus(NamedTuple):
+    """A corpus: the files of each split, how to read it, and the number of pairs it has."""
+
+    files: dict[str, tuple[File, ...]]
+    read: Callable[[str, "Files"], Pairs]
+    sizes: dict[str, int]
+
+
+class Files:
+    """Opens what has been fetched."""
+
+    def __init__(self, paths: dict[str, pathlib.Path]):
+        self.paths = paths
+
+    def text(self, name: str, member: str | None = None) -> str:
+        """The text of a .gz file, or of one member of a .tgz archive."""
+        path = self.paths[name]
+        try:
+            if member is None:
+                data = gzip.decompress(path.read_bytes())
+            else:
+                with tarfile.open(path) as archive:
+                    data = archive.extractfile(member).read()  # type: ignore[union-attr]
+            return data.decode("utf-8")
+        except (KeyError, AttributeError):
+            raise UserError(f"{path} has no {member}; is it another archive?") from None
+        except (OSError, EOFError, tarfile.TarError, UnicodeDecodeError) as error:
+            raise UserError(
+                f"{path} cannot be read ({error}); delete it, call again."
+            ) from None
+
+
+# What the corpora look like inside.
+
+
+def lines(text: str) -> list[str]:
+    """Lines end at a newline only: other separators of Unicode occur inside sentences."""
+    text = text.removesuffix("\n")
+    return [line.removesuffix("\r").replace("\r", " ") for line in text.split("\n")]
+
+
+def segments(text: str) -> list[str]:
+    """The sentences of WMT's .sgm and IWSLT's .xml, which no XML parser accepts."""
+    found = re.findall(r"<seg\b[^>]*>(.*?)</seg>", text, flags=re.DOTALL | re.IGNORECASE)
+    quotes = {"&quot;": '"', "&apos;": "'"}
+    return [xml.sax.saxutils.unescape(" ".join(segment.split()), quotes) for segment in found]
+
+
+def talk_lines(text: str) -> list[str]:
+    """The sentences of IWSLT's training files: titles and descriptions too, no other tags."""
+    kept = []
+    for line in lines(text):
+        line = re.sub(r"</?(title|description)>", "", line).strip()
+        if not re.match(r"</?(url|talkid|keywords|speaker|reviewer|translator|doc)\b", line):
+            kept.append(line)
+    return kept
+
+
+def align(german: list[str], english: list[str], *, what: str) -> Pairs:
+    """Pairs of lines; both sides must have the same number."""
+    if len(german) != len(english):
+        raise UserError(
+            f"{what} has {len(german)} German and {len(english)} English lines; "
+            "delete the download and call again."
+        )
+    return list(zip(german, english, strict=True))
+
+
+def read_multi30k(split: str, files: Files) -> Pairs:
+    """One split of Multi30k."""
+    name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[split]
+    return align(*(lines(files.text(f"{name}.{lang}.gz")) for lang in LANGUAGES), what=name)
+
+
+def moses_keeps(pairs: Pairs) -> Iterator[bool]:
+    """Which pairs pass Moses' clean-corpus-n.perl -ratio 1.5 ... 1 50."""
+    import sacremoses  # slow to import
+
+    german, english = (sacremoses.MosesTokenizer(lang=lang) for lang in LANGUAGES)
+    hidden = not console.is_terminal
+    for de, en in track(pairs, "counting tokens", console=console, disable=hidden):
+        lengths = len(german.tokenize(de)), len(english.tokenize(en))
+        shorter, longer = sorted(lengths)
+        yield 1 <= shorter and longer <= 50 and longer <= 1.5 * shorter
+
+
+def read_iwslt14(split: str, files: Files) -> Pairs:
+    """One split of IWSLT14."""
+    if split == "test":
+        sets = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+        pairs = []
+        for name in sets:
+            members = [f"de-en/IWSLT14.{name}.de-en.{lang}.xml" for lang in LANGUAGES]
+            texts = [segments(files.text("de-en.tgz", member)) for member in members]
+            pairs += align(*texts, what=name)
+        # The training text has straight apostrophes.
+        return [(de.replace("’", "'"), en.replace("’", "'")) for de, en in pairs]
+    kept = clean_talks(files)
+    return [pair for n, pair in enumerate(kept, 1) if (n % 23 == 0) == (split == "dev")]
+
+
+@functools.lru_cache(maxsize=1)  # for train and for dev
+def clean_talks(files: Files) -> Pairs:
+    """The training pairs of IWSLT14 that Moses' cleaning keeps."""
+    members = [f"de-en/train.tags.de-en.{lang}" for lang in LANGUAGES]
+    texts = [talk_lines(files.text("de-en.tgz", member)) for member in members]
+    pairs = align(*texts, what="train.tags.de-en")
+    return [pair for pair, keep in zip(pairs, moses_keeps(pairs), strict=True) if keep]
+
+
+def read_nc(split: str, files: Files) -> Pairs:
+    """One split of News Commentary with WMT's news tests."""
+    if split == "train":
+        members = [f"training/news-commentary-v12.de-en.{lang}" for lang in LANGUAGES]
+        texts = [lines(files.text("training-parallel-nc-v12.tgz", m)) for m in members]
+        return align(*texts, what="news-commentary-v12")
+    pairs = []
+    for year in {"dev": (2014, 2015), "test": (2016,)}[split]:
+        members = [f"dev/newstest{year}-deen-{side}.sgm" for side in ("src.de", "ref.en")]
+        texts = [segments(files.text("dev.tgz", member)) for member in members]
+        pairs += align(*texts, what=f"newstest{year}")
+    return pairs
+
+
+def _multi30k(name: str, german: str, english: str) -> tuple[File, ...]:
+    checksums = zip(LANGUAGES, (german, english), strict=True)
+    return tuple(File(f"{name}.{lang}.gz", MULTI30K, checksum) for lang, checksum in checksums)
+
+
+_TALKS = File(
+    "de-en.tgz",
+    "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/",
+    "md5:10936dfdf616504ddbd844e91b94ef4a",  # seen in one public script only
+)
+_COMMENTARY = File(
+    "training-parallel-nc-v12.tgz",
+    WMT17,  # the checksum is that of TensorFlow Datasets
+    "sha256:2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
+)
+_NEWSTESTS = File(
+    "dev.tgz", WMT17, "md5:9b1aa63c1cf49dccdd20b962fe313989"
+)  # the checksum is sacreBLEU's
+
+CORPORA = {
+    "multi30k": Corpus(
+        files={
+            # Computed from the files; the MD5 sums of torchtext are of the same files.
+            "train": _multi30k(
+                "train",
+                "sha256:726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+                "sha256:d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+            ),
+            "dev": _multi30k(
+                "val",
+                "sha256:f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+                "sha256:14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+            ),
+            # As in torchtext.
+            "test": _multi30k(
+                "test_2016_flickr",
+                "md5:efd67d314d98489b716b145475101932",
+                "md5:ff2c0fcb4893a13bd73414306bc250ae",
+            ),
+        },
+        read=read_multi30k,
+        sizes={"train": 29_000, "dev": 1_014, "test": 1_000},
+    ),
+    "iwslt14": Corpus(
+        files={split: (_TALKS,) for split in SPLITS},
+        read=read_iwslt14,
+        sizes={"train": 153_326, "dev": 6_969, "test": 6_750},
+    ),
+    "nc": Corpus(
+        files={"train": (_COMMENTARY,), "dev": (_NEWSTESTS,), "test": (_NEWSTESTS,)},
+        read=read_nc,
+        # The paper counts its training pairs without the long ones, which prepare drops.
+        sizes={"dev": 5_172, "test": 2_999},
+    ),
+}
+ALIASES = {"news-commentary": "nc"}
+
+
+def write(pairs: Pairs, *, folder: pathlib.Path, split: str) -> None:
+    """Writes both sides of a split; they appear when they are complete."""
+    paths = [folder / f"{split}.{lang}" for lang in LANGUAGES]
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        text = "".join(f"{line}\n" for line in side)
+        path.with_name(f"{path.name}.part").write_bytes(text.encode("utf-8"))
+    for path in paths:
+        os.replace(path.with_name(f"{path.name}.part"), path)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Makes the splits whose files can be had, then says what is missing."""
+    corpus = CORPORA[ALIASES.get(args.name, args.name)]
+    if args.mirror and urllib.parse.urlparse(args.mirror).scheme not in ("http", "https"):
+        raise UserError(
+            f"--mirror {args.mirror} is no address; it starts with https:// or http://."
+        )
+    if args.source and not args.source.is_dir():
+        raise UserError(f"--from {args.source} is no folder.")
+    args.out.mkdir(parents=True, exist_ok=True)
+    paths: dict[str, pathlib.Path] = {}
+    missing: list[str] = []
+    for file in dict.fromkeys(f for split in args.splits for f in corpus.files[split]):
+        if not args.source:
+            downloads = args.out / "downloads"
+            paths[file.name] = fetch(
+                file, folder=downloads, mirror=args.mirror, checked=not args.unchecked
+            )
+        elif not (args.source / file.name).is_file():
+            missing.append(file.name)
+        elif args.unchecked or matches(args.source / file.name, file.checksum):
+            paths[file.name] = args.source / file.name
+        else:
+            raise wrong(args.source / file.name, file)
+    files = Files(paths)
+    for split in dict.fromkeys(args.splits):
+        if any(file.name in missing for file in corpus.files[split]):
+            continue
+        pairs = corpus.read(split, files)
+        write(pairs, folder=args.out, split=split)
+        print(f"{args.out / split}.{{de,en}}: {len(pairs):,} pairs")
+        if corpus.sizes.get(split, len(pairs)) != len(pairs):
+            print(
+                f"get_data: warning: {split} should have {corpus.sizes[split]:,} pairs",
+                file=sys.stderr,
+            )
+    if missing:
+        raise UserError(
+            f"{args.source} lacks {', '.join(missing)}; add them, or fetch without --from."
+        )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    result = argparse.ArgumentParser(
+        prog="get_data",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument(
+        "name",
+        metavar="NAME",
+        choices=[*CORPORA, *ALIASES],
+        help=", ".join([*CORPORA, *ALIASES]),
+    )
+    result.add_argument(
+        "--out", metavar="DIR", type=pathlib.Path, required=True, help="where the text goes"
+    )
+    result.add_argument(
+        "--from",
+        metavar="DIR",
+        dest="source",
+        type=pathlib.Path,
+        help="a folder with the published files; nothing is downloaded",
+    )
+    result.add_argument(
+        "--mirror", metavar="URL", help="a folder on another server with the published files"
+    )
+    result.add_argument(
+        "--splits", nargs="+", choices=SPLITS, default=SPLITS, help="default: all three"
+    )
+    result.add_argument(
+        "--unchecked", action="store_true", help="take files with other checksums, too"
+    )
+    return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code."""
+    args = parser().parse_args(argv)
+    try:
+        run(args)
+    except UserError as error:
+        print(f"get_data: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(
+            f"get_data: {error.filename or args.out}: {error.strerror or error}",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print("get_data: interrupted; the next call goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
