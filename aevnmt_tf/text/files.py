@@ -51,19 +51,27 @@ def lines(content, name) -> list[str]:
     return decoded
 
 
-def load(folder, lang, *, subword_option=None, sos="<s>", eos="</s>"):
-    """Return the tokenizer of a language from a folder such as a run's text/."""
-    prefix = Path(folder) / PREFIX
-    return load_prefix(prefix, lang, subword_option=subword_option, sos=sos, eos=eos)
+def find(prefix, lang, *, subword_option=None) -> Path | None:
+    """Return the tokenizer's file PREFIX.LANG.model or PREFIX.LANG, or the shared one.
 
-
-def find(prefix, lang) -> Path | None:
-    """Return the tokenizer's file PREFIX.LANG.model or PREFIX.LANG, or the shared one."""
+    Args:
+      prefix: what vocab_prefix names.
+      lang: the language, which ends the file's name.
+      subword_option: "spm" looks for models only, "" and "bpe" for vocabularies only, None
+        for either.
+    """
+    endings = {None: (".model", ""), "spm": (".model",)}.get(subword_option, ("",))
     for name in (lang, SHARED):
-        for path in (Path(f"{prefix}.{name}.model"), Path(f"{prefix}.{name}")):
+        for ending in endings:
+            path = Path(f"{prefix}.{name}{ending}")
             if path.is_file():
                 return path
     return None
+
+
+def load(folder, lang, *, sos="<s>", eos="</s>"):
+    """Return the tokenizer of a language from a folder such as a run's text/."""
+    return load_prefix(Path(folder) / PREFIX, lang, sos=sos, eos=eos)
 
 
 def load_prefix(prefix, lang, *, subword_option=None, sos="<s>", eos="</s>"):
@@ -72,20 +80,33 @@ def load_prefix(prefix, lang, *, subword_option=None, sos="<s>", eos="</s>"):
     Args:
       prefix: what vocab_prefix names.
       lang: the language, which ends the file's name.
-      subword_option: how the words of a vocabulary file are written ("" or "bpe"); where it
-        is None the .json file beside the vocabulary says so.
+      subword_option: "spm" for a model, "" or "bpe" for a vocabulary whose words are written
+        so; None = what is there, and the .json file beside a vocabulary says how it is written.
       sos: the word for <s> in a vocabulary file.
       eos: the word for </s> in a vocabulary file.
     """
     from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
     from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer
 
-    path = find(prefix, lang)
+    path = find(prefix, lang, subword_option=subword_option)
     if path is None:
-        raise UserError(
-            f"There is neither {prefix}.{lang}.model nor {prefix}.{lang}: give a "
-            "vocab_prefix that exists, or none: then the training text makes subword models."
-        )
+        raise UserError(_missing(prefix, lang, subword_option))
     if path.suffix == ".model":
         return SentencePieceTokenizer.from_file(path)
     return VocabularyTokenizer.from_file(path, subword_option=subword_option, sos=sos, eos=eos)
+
+
+def _missing(prefix, lang, subword_option) -> str:
+    other = find(prefix, lang)
+    if other is not None:
+        words = "a SentencePiece model" if other.suffix == ".model" else "a vocabulary"
+        option = '"spm"' if other.suffix == ".model" else '"" or "bpe"'
+        return (
+            f'subword_option "{subword_option}" does not go with {other}, which is {words}: '
+            f"set subword_option to {option}, or give another vocab_prefix."
+        )
+    wanted = f"{prefix}.{lang}.model nor {prefix}.{lang}"
+    return (
+        f"There is neither {wanted}: give a vocab_prefix that exists, or none: then the "
+        "training text makes subword models."
+    )

@@ -70,13 +70,13 @@ class MosesPipeline:
         """Return this pipeline with other merges."""
         return MosesPipeline(self.lang, truecaser=self._truecaser, codes=codes)
 
-    def save(self, folder) -> None:
-        """Write the files of this language into the folder."""
-        folder = Path(folder)
+    def save(self, folder) -> list[Path]:
+        """Write the files of this language into the folder and return them."""
+        casing = _format_casing(self._truecaser.model)
+        written = [files.write(_truecaser_file(folder, self.lang), casing)]
         if self.codes is not None:
-            files.write(_codes_file(folder, self.lang), self.codes)
-        # Last: its presence says that the language is complete.
-        files.write(_truecaser_file(folder, self.lang), _format_casing(self._truecaser.model))
+            written.append(files.write(_codes_file(folder, self.lang), self.codes))
+        return written
 
 
 def load(folder, lang: str) -> MosesPipeline | None:

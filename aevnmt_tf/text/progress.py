@@ -1,5 +1,6 @@
 """A progress bar for long work: on standard error, and only where that is a terminal."""
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -28,3 +29,15 @@ def track(
     yield from rich_track(
         items, description=description, total=total, console=console, transient=True
     )
+
+
+@contextlib.contextmanager
+def working(description: str) -> Iterator[None]:
+    """Show that something of unknown length is going on."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(file=sys.stderr).status(description):
+        yield

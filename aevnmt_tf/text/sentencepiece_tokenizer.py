@@ -69,9 +69,10 @@ class SentencePieceTokenizer(Tokenizer):
             ids = tf.convert_to_tensor(ids)
         return self._tokenizer.id_to_string(self._existing(ids))
 
-    def save(self, folder, lang) -> Path:
-        """Write vocab.LANG.model into the folder and return its path."""
-        return files.write(Path(folder) / f"{files.PREFIX}.{lang}.model", self._model_proto)
+    def save(self, folder, lang) -> list[Path]:
+        """Write vocab.LANG.model into the folder."""
+        path = Path(folder) / f"{files.PREFIX}.{lang}.model"
+        return [files.write(path, self._model_proto)]
 
     def _join(self, ids):
         return self._tokenizer.detokenize(ids)

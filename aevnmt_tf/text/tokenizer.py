@@ -60,8 +60,8 @@ class Tokenizer(tf.Module, abc.ABC):
         """Return the piece of every id, in the shape of ids: for tables and plots."""
 
     @abc.abstractmethod
-    def save(self, folder, lang) -> Path:
-        """Write the tokenizer's file for a language into the folder and return its path."""
+    def save(self, folder, lang) -> list[Path]:
+        """Write the tokenizer's files for a language into the folder and return them."""
 
     @abc.abstractmethod
     def _join(self, ids):

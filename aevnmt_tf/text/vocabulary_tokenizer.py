@@ -83,12 +83,12 @@ class VocabularyTokenizer(Tokenizer):
             ids = tf.convert_to_tensor(ids)
         return tf.gather(self._pieces, self._existing(ids))
 
-    def save(self, folder, lang) -> Path:
-        """Write vocab.LANG and vocab.LANG.json into the folder; return the former's path."""
+    def save(self, folder, lang) -> list[Path]:
+        """Write vocab.LANG and vocab.LANG.json into the folder."""
         path = Path(folder) / f"{files.PREFIX}.{lang}"
         option = json.dumps({"subword_option": self._subword_option}) + "\n"
-        files.write(f"{path}.json", option)
-        return files.write(path, "".join(f"{word}\n" for word in self._words))
+        words = "".join(f"{word}\n" for word in self._words)
+        return [files.write(f"{path}.json", option), files.write(path, words)]
 
     def _join(self, ids):
         words = ids.with_flat_values(tf.gather(self._pieces, ids.flat_values))

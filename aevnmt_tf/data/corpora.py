@@ -1,0 +1,153 @@
+"""The corpora that settings name: read as pairs or single lines, cleaned, counted, written."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aevnmt_tf.data.pairs import find_file, read_lines, read_pairs, read_synthetic
+from aevnmt_tf.text.files import write
+from aevnmt_tf.text.progress import track
+
+PARALLEL = ("train", "dev", "test", "synthetic")
+# Training text is cleaned; dev and test are kept as they are, line by line.
+CLEANED = ("train", "synthetic", "mono")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One corpus: lines of one language, or aligned lines of two.
+
+    Attributes:
+      kind: train, dev, test, synthetic or mono.
+      name: what its files are called in the prepared folder.
+      source: where it was read from.
+      lines: the lines by language, the source language first.
+      endings: how the file of a language ends, after the name and a dot.
+      natural: the languages whose side people wrote: subword models learn from these.
+      inputs: the files read.
+    """
+
+    kind: str
+    name: str
+    source: str
+    lines: Mapping[str, Sequence[str]]
+    endings: Mapping[str, str]
+    natural: tuple[str, ...]
+    inputs: tuple[Path, ...]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.lines.values())))
+
+    def map(self, functions: Mapping[str, Callable[[str], str]], doing: str) -> Corpus:
+        """Return the corpus with each language's function applied to its lines."""
+        changed = {
+            lang: [
+                functions[lang](line) for line in track(lines, f"{doing} {self.name}.{lang}")
+            ]
+            for lang, lines in self.lines.items()
+        }
+        return dataclasses.replace(self, lines=changed)
+
+    def save(self, folder) -> None:
+        """Write the corpus' files into the folder."""
+        for lang, lines in self.lines.items():
+            path = Path(folder) / f"{self.name}.{self.endings[lang]}"
+            write(path, "".join(f"{line}\n" for line in lines))
+
+
+def prefixes(value) -> tuple[str, ...]:
+    """Return a setting that is null, one prefix or several as a tuple."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def files_of(hp, *, kinds: Sequence[str] = PARALLEL) -> dict[tuple[str, str], list[Path]]:
+    """Return the files of every corpus that the settings name, by kind and prefix."""
+    found = {}
+    for kind in kinds:
+        for prefix in prefixes(getattr(hp, f"{kind}_prefix")):
+            endings = _endings(kind, hp).values()
+            found[kind, prefix] = [find_file(f"{prefix}.{ending}") for ending in endings]
+    return found
+
+
+def read_corpora(hp, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
+    """Read the corpora that the settings name."""
+    corpora = []
+    paths = files_of(hp, kinds=kinds)
+    for (kind, prefix), files in paths.items():
+        same_kind = [other for other_kind, other in paths if other_kind == kind]
+        number = f"-{same_kind.index(prefix) + 1}" if len(same_kind) > 1 else ""
+        read = read_synthetic if kind == "synthetic" else read_pairs
+        max_pairs = hp.max_train if kind == "train" else 0
+        pairs = read(prefix, src=hp.src, tgt=hp.tgt, max_pairs=max_pairs)
+        corpora.append(
+            Corpus(
+                kind=kind,
+                name=f"{kind}{number}",
+                source=prefix,
+                lines={hp.src: pairs.src, hp.tgt: pairs.tgt},
+                endings=_endings(kind, hp),
+                natural=_natural(kind, hp),
+                inputs=tuple(files),
+            )
+        )
+    return corpora
+
+
+def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
+    """Read files of text of one language."""
+    return [
+        Corpus(
+            kind="mono",
+            name=f"mono-{number}" if len(names) > 1 else "mono",
+            source=str(name),
+            lines={lang: read_lines(name)},
+            endings={lang: lang},
+            natural=(lang,),
+            inputs=(find_file(name),),
+        )
+        for number, name in enumerate(names, 1)
+    ]
+
+
+def _endings(kind, hp):
+    source = f"translation.{hp.src}" if kind == "synthetic" else hp.src
+    return {hp.src: source, hp.tgt: hp.tgt}
+
+
+def _natural(kind, hp):
+    # The paper's subword models see all text but what a machine translated.
+    return {"train": (hp.src, hp.tgt), "synthetic": (hp.tgt,)}.get(kind, ())
+
+
+def clean(
+    corpus: Corpus, *, count_words: Callable[[str], int], max_words: int
+) -> tuple[Corpus, dict[str, int]]:
+    """Drop lines with an empty side or too many words; return the rest and the counts.
+
+    A line is counted under its first fault. Dev and test lose nothing.
+    """
+    over = f"over_{max_words}_words"
+    sides = ("source", "target")
+    faults = [f"empty_{side}" for side in sides] if len(corpus.lines) == 2 else ["empty"]
+    counts = dict(read=len(corpus), **dict.fromkeys([*faults, over], 0), kept=len(corpus))
+    if corpus.kind not in CLEANED:
+        return corpus, counts
+    kept: dict[str, list[str]] = {lang: [] for lang in corpus.lines}
+    for row in zip(*corpus.lines.values(), strict=True):
+        sizes = list(map(count_words, row))
+        if 0 in sizes:
+            counts[faults[sizes.index(0)]] += 1
+        elif max(sizes) > max_words:
+            counts[over] += 1
+        else:
+            for lines, line in zip(kept.values(), row, strict=True):
+                lines.append(line)
+    cleaned = dataclasses.replace(corpus, lines=kept)
+    counts["kept"] = len(cleaned)
+    return cleaned, counts

@@ -1,0 +1,89 @@
+"""A run's text/: the tokenizers of both languages and, with moses, their pipelines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.text import Tokenizer, files, load, load_prefix, moses
+from aevnmt_tf.text.learn import save_tokenizers
+
+STAMP = "text.json"
+_STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt")
+
+Pipelines = Mapping[str, moses.MosesPipeline]
+
+
+def save(hp, folder, *, tokenizers: Mapping[str, Tokenizer], pipelines: Pipelines) -> None:
+    """Write all files of the folder; the stamp comes last and says that they are complete."""
+    folder = Path(folder)
+    (folder / STAMP).unlink(missing_ok=True)
+    written = save_tokenizers(tokenizers, folder)
+    for pipeline in pipelines.values():
+        written += pipeline.save(folder)
+    # What other settings have left here would be found in the place of the new files.
+    for path in [*folder.glob(f"{files.PREFIX}.*"), *folder.glob("moses.*")]:
+        if path not in written:
+            path.unlink()
+    stamp = {name: getattr(hp, name) for name in _STAMPED}
+    files.write(folder / STAMP, json.dumps(stamp, indent=2) + "\n")
+
+
+def is_complete(hp, folder) -> bool:
+    """Return whether the folder has all its files; an error where other settings made them."""
+    try:
+        stored = json.loads((Path(folder) / STAMP).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    for name in _STAMPED:
+        value = getattr(hp, name)
+        if stored.get(name) != value:
+            raise UserError(
+                f"{folder} was made with {name} {json.dumps(stored.get(name))}, not "
+                f"{json.dumps(value)}: choose another out_dir or the old setting."
+            )
+    return True
+
+
+def load_tokenizers(hp, folder) -> dict[str, Tokenizer]:
+    """Return the tokenizers of the folder by language."""
+    return _both(hp, lambda lang: load(folder, lang, sos=hp.sos, eos=hp.eos))
+
+
+def given_tokenizers(hp) -> dict[str, Tokenizer] | None:
+    """Return the tokenizers that vocab_prefix names; None where it is null."""
+    if hp.vocab_prefix is None:
+        return None
+    options = dict(subword_option=hp.subword_option, sos=hp.sos, eos=hp.eos)
+    return _both(hp, lambda lang: load_prefix(hp.vocab_prefix, lang, **options))
+
+
+def given_pipelines(hp) -> Pipelines:
+    """Return the pipelines beside the files that vocab_prefix names; none without moses."""
+    if hp.vocab_prefix is None:
+        return {}
+    return load_pipelines(hp, Path(hp.vocab_prefix).parent)
+
+
+def load_pipelines(hp, folder) -> Pipelines:
+    """Return both languages' pipelines of the folder; an error where moses lacks one."""
+    if hp.text_pipeline != "moses":
+        return {}
+    found = {lang: moses.load(folder, lang) for lang in (hp.src, hp.tgt)}
+    for lang, pipeline in found.items():
+        if pipeline is None:
+            raise UserError(
+                f"text_pipeline moses needs moses.{lang}.truecaser in {folder}, beside the "
+                "vocabularies: let `aevnmt prepare` make them together, or, for text that is "
+                'tokenised already, set text_pipeline to "sentencepiece" and subword_option '
+                'to "bpe" or "".'
+            )
+    return found
+
+
+def _both(hp, load_one) -> dict[str, Tokenizer]:
+    # As in TF-NMT, the source's vocabulary is the one that is shared.
+    first = load_one(hp.src)
+    return {hp.src: first, hp.tgt: first if hp.share_vocab else load_one(hp.tgt)}

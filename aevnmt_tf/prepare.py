@@ -1,0 +1,61 @@
+"""Clean raw parallel text and make its subword models and vocabularies.
+
+    aevnmt prepare --hparams FILE --out FOLDER [--NAME VALUE ...]
+
+Reads train_prefix, dev_prefix, test_prefix and synthetic_prefix (PREFIX.LANG, plain or .gz).
+Training pairs with an empty side or over 50 words are dropped and counted; dev and test are
+kept whole. FOLDER/hparams.json are the settings to train with.
+"""
+
+import shlex
+import sys
+from pathlib import Path
+
+from aevnmt_tf import command, hparams
+from aevnmt_tf.errors import UserError
+
+
+def parser() -> command.Parser:
+    """The flags of this verb."""
+    flags = command.Parser("prepare", __doc__)
+    flags.add_argument("--out", metavar="FOLDER", help="where the prepared text goes")
+    for side in ("src", "tgt"):
+        words = {"src": "source", "tgt": "target"}[side]
+        flags.add_argument(
+            f"--mono_{side}",
+            metavar="FILE",
+            action="append",
+            default=[],
+            help=f"text in the {words} language that the models learn from, too; repeatable",
+        )
+    hparams.add_flags(flags, groups=("data", "text", "model"))
+    return flags
+
+
+def run(args) -> int:
+    """Prepare the text, print what was dropped, and say what to do next."""
+    if args.out is None:
+        raise UserError("--out is missing: name the folder for the prepared text.")
+    from aevnmt_tf.data import manifest as manifests
+    from aevnmt_tf.data.prepare import HPARAMS, prepare
+
+    hp = hparams.from_args(args)
+    mono = {hp.src: args.mono_src, hp.tgt: args.mono_tgt}
+    mono = {lang: files for lang, files in mono.items() if files}
+    manifest = prepare(hp, args.out, mono=mono)
+    print(manifests.table(manifest))
+    sizes = [f"{lang} {size:,}" for lang, size in manifest["vocab_sizes"].items()]
+    print(f"\nvocabulary: {', '.join(sizes)}")
+    settings = shlex.quote(str(Path(args.out) / HPARAMS))
+    run_flag = "" if hp.out_dir else " --out_dir RUN"
+    print(f"next: python -m aevnmt_tf.train --hparams {settings}{run_flag}")
+    return 0
+
+
+def main(argv=None) -> int:
+    """Run the verb and return its exit code."""
+    return command.main(run, parser=parser(), argv=argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
