@@ -48,7 +48,7 @@ def _stream(seed):
 
 
 def generate(*, seed, num_pairs):
-    """`num_pairs` pairs, all different on both sides; a longer list begins with a shorter one."""
+    """`num_pairs` pairs, different on both sides; a longer list begins with a shorter one."""
     pairs, english, german = [], set(), set()
     repeated = 0
     stream = _stream(seed)

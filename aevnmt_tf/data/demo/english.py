@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import re
 
-from aevnmt_tf.data.demo.meaning import (
-    IT,
-    THEY,
-    Asked,
-    Common,
-    I,
-    Name,
-    Pronoun,
-    Relative,
-)
+from aevnmt_tf.data.demo.meaning import IT, Asked, Common, Name, Pronoun, Relative
 
 _BE = {"present": "am are is are are are are", "past": "was were was were were were were"}
 _SUBJECT = "I you he we you they you".split()
@@ -85,7 +76,7 @@ def phrase(item, *, subject=False, negated=False):
     if isinstance(item, Name | Asked):
         return item.en
     if isinstance(item, Relative):
-        person = {"kin", "official", "group", "crowd"} & set(item.noun.tags)
+        person = {"kin", "official", "speaker", "group", "visited"} & set(item.noun.tags)
         return "who" if person else "that"
     if item.person == IT and item.thing:
         return "it"
@@ -213,7 +204,8 @@ def clause(item, *, question=False, infinitive=False):
     words = [phrase(p) for p in asked + moved]
     fronted = getattr(item, item.front) if item.front else None
     if fronted:
-        comma = "," if " " in fronted.en and not question else ""
+        set_off = " " in fronted.en or fronted.en.endswith("ly")
+        comma = "," if set_off and not question else ""
         words.append(fronted.en + comma)
     words += _open_verbs(item, subject=subject, finite=finite, base=base, question=inverts)
     if item.adverb:
@@ -238,6 +230,3 @@ def imperative(item):
     """A command: "Put the book on the table", "Don't forget the key"."""
     words = ["don't"] if item.negated else []
     return " ".join(words + _objects(item, [item.verb.en]) + _adjuncts(item))
-
-
-__all__ = ["article", "clause", "imperative", "phrase", "THEY", "I"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aevnmt_tf.data.demo import inflection
 from aevnmt_tf.data.demo.meaning import (
-    IT,
+    YOU_FORMAL,
     Asked,
     Common,
     Name,
@@ -84,10 +84,11 @@ def _verbs(item):
     """The finite verb, its separable prefix and the other verbs as they end a clause."""
     verb, person = item.verb, item.subject.person
     joined = verb.prefix + verb.infinitive
-    # Talk says the past with the perfect, except for these few; news writes the preterite.
+    # Speech puts the past in the perfect, except for these few; news in the preterite.
+    spoken = item.talk or person == YOU_FORMAL
     perfect = item.tense == "perfect" or (
         item.tense == "past"
-        and item.talk
+        and spoken
         and not (item.modal or item.passive or verb.infinitive in ("sein", "haben"))
     )
     future = item.tense == "future" and not item.talk
@@ -117,18 +118,23 @@ def _reflexive(item):
     return inflection.reflexive(item.subject.person) if item.verb.reflexive else ""
 
 
+def _indefinite(item):
+    """Whether a phrase is new in the talk, so that it stands late and takes kein for nicht."""
+    return isinstance(item, Common) and item.det in ("a", "")
+
+
 def _middle(item):
     """What stands between subject and final verbs, from light and known to heavy and new."""
     pronouns, dative, accusative = [], [], []
     kein = False
     if item.accusative and not isinstance(item.accusative, Relative | Asked):
-        kein = item.negated and getattr(item.accusative, "det", "the") in ("a", "")
+        kein = item.negated and _indefinite(item.accusative)
         said = phrase(item.accusative, "acc", negated=kein)
         (pronouns if isinstance(item.accusative, Pronoun) else accusative).append(said)
     if item.dative and not isinstance(item.dative, Relative | Asked):
         said = phrase(item.dative, "dat")
         (pronouns if isinstance(item.dative, Pronoun) else dative).append(said)
-    known = getattr(item.accusative, "det", "the") not in ("a", "")
+    known = not _indefinite(item.accusative)
     time = [item.time.de] if item.time and item.front != "time" else []
     place = [item.place.de] if item.place and item.front != "place" else []
     adverb = [item.adverb.de] if item.adverb else []
@@ -197,6 +203,3 @@ def imperative(item):
     """A command to a friend: "Leg das Buch auf den Tisch", "Ruf mich an"."""
     words = [inflection.imperative(item.verb), *_middle(item), item.verb.prefix]
     return " ".join(word for word in words if word)
-
-
-__all__ = ["clause", "imperative", "phrase", "prepositional", "IT"]

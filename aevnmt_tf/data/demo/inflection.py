@@ -58,6 +58,7 @@ _EIN_WORDS = {
     "his": "sein",
     "her": "ihr",
     "our": "unser",
+    "their": "ihr",
 }
 
 
@@ -69,6 +70,8 @@ def determiner(det, gender, case):
         return _THIS[gender, case]
     if det == "" or (det == "a" and gender == "p"):
         return ""
+    if det.endswith("'s"):
+        return det[:-2] + "s"  # Annas Bruder
     return _EIN_WORDS[det] + _EIN[gender, case].strip("-")
 
 
@@ -76,7 +79,7 @@ def ending(det, gender, case):
     """The adjective's ending: weak behind der, mixed behind ein, strong behind nothing."""
     if det in ("the", "generic", "this"):
         return _WEAK[gender, case]
-    if det == "" or (det == "a" and gender == "p"):
+    if det == "" or det.endswith("'s") or (det == "a" and gender == "p"):
         return _STRONG[gender, case]
     return _MIXED[gender, case]
 
@@ -159,20 +162,26 @@ def stem(infinitive):
 
 
 def needs_e(base):
-    """Whether -t and -st need an e before them: arbeit-e-t, öffn-e-t."""
-    return bool(re.search(r"([td]|[^aeiouäöülrhmn][mn])$", base))
+    """Whether -t and -st need an e before them: arbeit-e-t, öffn-e-t, but wohn-t."""
+    return bool(re.search(r"([td]|[^aeiouäöülrhmn][mn]|ch[mn])$", base))
+
+
+def second_person(er):
+    """The du-form from the er-form: gibt, gibst; but liest, liest."""
+    base = er.removesuffix("t")
+    return base + ("t" if base.endswith(("s", "ß", "z", "x")) else "st")
 
 
 def regular_parts(infinitive, prefix):
     """The principal parts (du, er, preterite, participle) of a weak verb."""
     base = stem(infinitive)
     e = "e" if needs_e(base) else ""
-    du = base + ("t" if base.endswith(("s", "ß", "z", "x")) else f"{e}st")
     bare = infinitive.endswith("ieren") or re.match(
         r"(be|emp|ent|er|ge|miss|ver|zer|über|unter)", infinitive
     )
     ge = "" if bare else "ge"
-    return du, f"{base}{e}t", f"{base}{e}te", f"{prefix}{ge}{base}{e}t"
+    er = f"{base}{e}t"
+    return second_person(er), er, f"{base}{e}te", f"{prefix}{ge}{base}{e}t"
 
 
 def finite(verb, person, tense):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Grammatical persons, in the order of both languages' conjugation tables.
-I, YOU, IT, WE, YOU_ALL, THEY, YOU_FORMAL = range(7)
+ME, YOU, IT, WE, YOU_ALL, THEY, YOU_FORMAL = range(7)
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun in both languages; `gender` is m, f or n, `weak` nouns take -n outside the nominative."""
+    """A noun in both languages; `gender` is m, f or n; a weak one takes -n in most cases."""
 
     en: str
     en_plural: str
@@ -87,7 +87,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A personal pronoun; `gender` matters in the third person, `thing` says "it" in English."""
+    """A personal pronoun; gender counts in the third person, a `thing` is "it" in English."""
 
     person: int
     gender: str = "m"

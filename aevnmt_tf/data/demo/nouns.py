@@ -8,120 +8,118 @@ the other.
 
 from __future__ import annotations
 
+import functools
+
 from aevnmt_tf.data.demo.meaning import Noun
 
 _NEWS = """
-government | die Regierung, Regierungen | org lawmaker
+government | die Regierung, Regierungen | org voice lawmaker builder
 parliament | das Parlament, Parlamente | org lawmaker
-ministry/ministries | das Ministerium, Ministerien | org
+cabinet | das Kabinett, Kabinette | org lawmaker
+ministry/ministries | das Ministerium, Ministerien | org voice author
 opposition | die Opposition, Oppositionen | org
-committee | der Ausschuss, Ausschüsse | org
-union | die Gewerkschaft, Gewerkschaften | org
-party/parties | die Partei, Parteien | org
-court | das Gericht, Gerichte | org
-board | der Vorstand, Vorstände | org
-city council | der Stadtrat, Stadträte | org
-company/companies | das Unternehmen, Unternehmen | org firm
-bank | die Bank, Banken | org firm
-airline | die Fluggesellschaft, Fluggesellschaften | org firm
-carmaker | der Autohersteller, Autohersteller | org firm
+committee | der Ausschuss, Ausschüsse | org author
+union | die Gewerkschaft, Gewerkschaften | org voice author
+party/parties | die Partei, Parteien | org voice author
+city council | der Stadtrat, Stadträte | org builder author
+court | das Gericht, Gerichte | judging voice
+police/police | die Polizei, - | voice
+company/companies | das Unternehmen, Unternehmen | org firm voice author
+bank | die Bank, Banken | org firm voice author
+airline | die Fluggesellschaft, Fluggesellschaften | org firm voice
+carmaker | der Autohersteller, Autohersteller | org firm voice
 minister | der Minister, Minister | official
 president | der Präsident*, Präsidenten | official
 chancellor | die Kanzlerin, Kanzlerinnen | official
 mayor | der Bürgermeister, Bürgermeister | official
-spokeswoman/spokeswomen | die Sprecherin, Sprecherinnen | official speaker
-expert | der Experte*, Experten | official speaker
-lawyer | der Anwalt, Anwälte | official speaker
-director | die Direktorin, Direktorinnen | official speaker
 ambassador | der Botschafter, Botschafter | official
-judge | die Richterin, Richterinnen | official
-worker | der Arbeiter, Arbeiter | group staff
-doctor | der Arzt, Ärzte | group staff
-nurse | der Pfleger, Pfleger | group staff
+spokeswoman/spokeswomen | die Sprecherin, Sprecherinnen | official speaker
+director | die Direktorin, Direktorinnen | official speaker
+lawyer | der Anwalt, Anwälte | speaker
+expert | der Experte*, Experten | speaker
+judge | die Richterin, Richterinnen | official judging
+worker | der Arbeiter, Arbeiter | group staff striking
+engineer | der Ingenieur, Ingenieure | group staff striking
+pilot | der Pilot*, Piloten | group staff striking
+doctor | der Arzt, Ärzte | group striking
+teacher | der Lehrer, Lehrer | group striking
 farmer | der Landwirt, Landwirte | group
 student | der Student*, Studenten | group
-teacher | der Lehrer, Lehrer | group staff
-pilot | der Pilot*, Piloten | group staff
 citizen | der Bürger, Bürger | group
 voter | der Wähler, Wähler | group
 resident | der Anwohner, Anwohner | group
-patient | der Patient*, Patienten | group
-proposal | der Vorschlag, Vorschläge | paper offered
-plan | der Plan, Pläne | paper
-law | das Gesetz, Gesetze | paper lawful
-bill | der Gesetzentwurf, Gesetzentwürfe | paper lawful
-reform | die Reform, Reformen | paper project
+proposal | der Vorschlag, Vorschläge | paper draft
+plan | der Plan, Pläne | paper draft
+compromise | der Kompromiss, Kompromisse | paper offered
 agreement | das Abkommen, Abkommen | paper signed
 contract | der Vertrag, Verträge | paper signed offered
+offer | das Angebot, Angebote | paper draft
+application | der Antrag, Anträge | paper draft
+law | das Gesetz, Gesetze | lawful
+bill | der Gesetzentwurf, Gesetzentwürfe | lawful
+budget | der Haushalt, Haushalte | lawful
+reform | die Reform, Reformen | project
+programme | das Programm, Programme | project
+project | das Projekt, Projekte | project
+measure | die Maßnahme, Maßnahmen | project
 decision | die Entscheidung, Entscheidungen | ruling
 ruling | das Urteil, Urteile | ruling
-report | der Bericht, Berichte | paper published
+report | der Bericht, Berichte | published
 study/studies | die Studie, Studien | published source
 survey | die Umfrage, Umfragen | published source
-budget | der Haushalt, Haushalte | paper
-programme | das Programm, Programme | paper project
-demand | die Forderung, Forderungen | ruling
-offer | das Angebot, Angebote | paper
-application | der Antrag, Anträge | paper
-project | das Projekt, Projekte | paper project
-measure | die Maßnahme, Maßnahmen | project
-compromise | der Kompromiss, Kompromisse | paper offered
 talks/talks | das Gespräch, Gespräche | event pluralonly
 strike | der Streik, Streiks | event
 meeting | die Sitzung, Sitzungen | event attended
 conference | die Konferenz, Konferenzen | event attended
+summit | der Gipfel, Gipfel | event attended
 trial | der Prozess, Prozesse | event
 election | die Wahl, Wahlen | event
-campaign | der Wahlkampf, Wahlkämpfe | event
-summit | der Gipfel, Gipfel | event attended
-price | der Preis, Preise | amount set
-tax/taxes | die Steuer, Steuern | set
-wage | der Lohn, Löhne | amount set
-rent | die Miete, Mieten | amount set
-fee | die Gebühr, Gebühren | set
-pension | die Rente, Renten | amount set
+tax/taxes | die Steuer, Steuern | levy set
+fee | die Gebühr, Gebühren | levy set
+pension | die Rente, Renten | amount benefit set
+subsidy/subsidies | die Subvention, Subventionen | benefit set
+price | der Preis, Preise | amount charge set
+wage | der Lohn, Löhne | amount charge set
+rent | die Miete, Mieten | amount
 profit | der Gewinn, Gewinne | amount
 export | der Export, Exporte | amount
-cost | die Kosten, Kosten | amount pluralonly
+cost | die Kosten, Kosten | amount
 bridge | die Brücke, Brücken | site
-airport | der Flughafen, Flughäfen | site
 school | die Schule, Schulen | site
 hospital | das Krankenhaus, Krankenhäuser | site
-plant | das Werk, Werke | site owned
-station | der Bahnhof, Bahnhöfe | site
-branch/branches | die Filiale, Filialen | site owned
 museum | das Museum, Museen | site
 stadium | das Stadion, Stadien | site
-motorway | die Autobahn, Autobahnen | road
-tunnel | der Tunnel, Tunnel | road
+airport | der Flughafen, Flughäfen | site
+tunnel | der Tunnel, Tunnel | site
+plant | das Werk, Werke | owned
+branch/branches | die Filiale, Filialen | owned
 crisis/crises | die Krise, Krisen | danger
-inflation | die Inflation, Inflationen | danger mass
-unemployment | die Arbeitslosigkeit, - | danger mass
 attack | der Angriff, Angriffe | danger
-shortage | der Mangel, Mängel | -
+inflation | die Inflation, - | danger mass
+unemployment | die Arbeitslosigkeit, - | danger mass
 accident | der Unfall, Unfälle | disaster
 fire | der Brand, Brände | disaster
 storm | der Sturm, Stürme | disaster
 explosion | die Explosion, Explosionen | disaster
-person/people | der Mensch*, Menschen | crowd pluralonly
-job | der Arbeitsplatz, Arbeitsplätze | cuttable
+person/people | der Mensch*, Menschen | crowd
+job | der Arbeitsplatz, Arbeitsplätze | jobs
 """
 
 _TALK = """
-brother | der Bruder, Brüder | kin
-sister | die Schwester, Schwestern | kin
+brother | der Bruder, Brüder | kin several
+sister | die Schwester, Schwestern | kin several
 mother | die Mutter, Mütter | kin
 father | der Vater, Väter | kin
-friend | der Freund, Freunde | kin
-neighbour | der Nachbar*, Nachbarn | kin
-colleague | der Kollege*, Kollegen | kin
+friend | der Freund, Freunde | kin several
+neighbour | der Nachbar*, Nachbarn | kin several
+colleague | der Kollege*, Kollegen | kin several
 aunt | die Tante, Tanten | kin
 uncle | der Onkel, Onkel | kin
 daughter | die Tochter, Töchter | kin child
 son | der Sohn, Söhne | kin child
 grandma | die Oma, Omas | kin
 boss/bosses | der Chef, Chefs | kin
-child/children | das Kind, Kinder | kin child
+child/children | das Kind, Kinder | kin child several
 parent | der Elternteil, Eltern | kin pluralonly
 dog | der Hund, Hunde | pet
 cat | die Katze, Katzen | pet
@@ -129,7 +127,7 @@ bread | das Brot, Brote | food buy mass
 apple | der Apfel, Äpfel | food buy countable
 egg | das Ei, Eier | food buy countable cooked
 cake | der Kuchen, Kuchen | food buy countable baked fetched
-soup | die Suppe, Suppen | food cooked countable
+soup | die Suppe, Suppen | food cooked
 pizza | die Pizza, Pizzas | food buy countable baked
 cheese | der Käse, Käse | food buy mass
 fish/fish | der Fisch, Fische | food buy cooked mass
@@ -139,13 +137,13 @@ milk | die Milch, - | drink buy mass
 water | das Wasser, - | drink mass
 beer | das Bier, Biere | drink buy mass
 juice | der Saft, Säfte | drink buy mass
-book | das Buch, Bücher | thing buy read lie lent countable small
+book | das Buch, Bücher | thing buy read lie lent countable small heavy
 letter | der Brief, Briefe | thing read lie written small
 paper | die Zeitung, Zeitungen | thing buy read lie small
 bill | die Rechnung, Rechnungen | thing lie paid small
 key | der Schlüssel, Schlüssel | thing lie lost small
 phone | das Handy, Handys | thing buy lie lost lent small device countable
-bag | die Tasche, Taschen | thing buy stand lost countable
+bag | die Tasche, Taschen | thing buy stand lost countable heavy under_bed
 present | das Geschenk, Geschenke | thing buy lie fetched small
 picture | das Bild, Bilder | thing buy hang liked
 photo | das Foto, Fotos | thing lie liked small
@@ -156,7 +154,7 @@ bottle | die Flasche, Flaschen | thing stand small fetched
 lamp | die Lampe, Lampen | thing buy stand liked device
 plant | die Pflanze, Pflanzen | thing buy stand watered
 vase | die Vase, Vasen | thing buy stand liked
-suitcase | der Koffer, Koffer | thing buy stand lost lent countable
+suitcase | der Koffer, Koffer | thing buy stand lost lent countable heavy under_bed
 jacket | die Jacke, Jacken | thing wear buy hang liked lent countable
 coat | der Mantel, Mäntel | thing wear buy hang liked lent countable
 shirt | das Hemd, Hemden | thing wear buy lie liked washed
@@ -168,13 +166,12 @@ car | das Auto, Autos | thing buy repaired washed lent countable
 bike | das Fahrrad, Fahrräder | thing buy repaired lent lost countable
 computer | der Computer, Computer | thing buy repaired device countable
 radio | das Radio, Radios | thing repaired device
-television | der Fernseher, Fernseher | thing buy repaired device countable
+television | der Fernseher, Fernseher | thing heavy buy repaired device countable
 film | der Film, Filme | watched liked starts
 match/matches | das Spiel, Spiele | watched starts
 concert | das Konzert, Konzerte | starts liked
 party/parties | die Party, Partys | starts invited
 course | der Kurs, Kurse | starts
-lesson | der Unterricht, - | starts
 song | das Lied, Lieder | liked heard
 story/stories | die Geschichte, Geschichten | told liked heard
 holidays/holidays | die Ferien, Ferien | awaited pluralonly
@@ -219,10 +216,6 @@ money | das Geld, Gelder | had mass
 """
 
 
-def _plural(english):
-    return english + "s"
-
-
 def _parse(line):
     english, german, tags = (part.strip() for part in line.split("|"))
     en, _, en_plural = english.partition("/")
@@ -230,7 +223,7 @@ def _parse(line):
     article, noun = singular.split()
     return Noun(
         en=en,
-        en_plural=en_plural or _plural(en),
+        en_plural=en_plural or f"{en}s",
         de=noun.rstrip("*"),
         gender={"der": "m", "die": "f", "das": "n"}[article],
         de_plural=de_plural,
@@ -264,6 +257,7 @@ UNITS = {
 }
 
 
+@functools.cache
 def find(german):
     """The noun with this German singular."""
     for table in (NEWS, TALK):

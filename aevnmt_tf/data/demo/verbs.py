@@ -1,14 +1,17 @@
 """The verbs with what can be their subject and objects.
 
-A line is "english (past participle [ing]) | German (du er preterite participle) | subjects |
+A line is "english (past participle [ing]) | German ([du] er preterite participle) | subjects |
 objects". In the English, ~ marks a verb without progressive, _ a particle that lets a pronoun
 pass (turn _off); further words stay with the verb (wait for). In the German, + follows a
 separable prefix and * marks the perfect with sein. Regular forms are left out. An object is
 "acc:tags", "dat:tags" or "preposition+case:tags", with tags of nouns.py joined by commas.
+A line that begins with ! tells of a moment (no "I'm finding"), one with ? of something that
+nobody does on purpose (no "I want to cry").
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -16,160 +19,165 @@ from aevnmt_tf.data.demo import english, inflection
 from aevnmt_tf.data.demo.meaning import Verb
 
 _NEWS = """
-reject | ab+lehnen | org official | acc:paper,ruling
-present | vor+stellen | org official | acc:paper,project
-accept | an+nehmen (nimmst nimmt nahm angenommen) | org official | acc:paper,ruling
+reject | ab+lehnen | org official judging | acc:paper,paper,project
+present | vor+stellen | org official | acc:draft,project,published,lawful
+accept | an+nehmen (nimmt nahm angenommen) | org official | acc:paper,ruling
 announce | an+kündigen | org official | acc:project,ruling
-criticise | kritisieren | org official group | acc:paper,ruling,org
-support | unterstützen | org official group | acc:paper,group
-examine | prüfen | org official | acc:paper
-sign | unterzeichnen | org official | acc:signed
-publish | veröffentlichen | org | acc:published
+criticise | kritisieren | org official group | acc:paper,ruling,lawful,lawmaker,published
+support | unterstützen | org official group | acc:draft,project,group
+examine | prüfen | org judging | acc:paper
+sign | unterzeichnen | author official firm | acc:signed
+publish | veröffentlichen | author firm | acc:published
 change | ändern | lawmaker | acc:lawful
 pass | verabschieden | lawmaker | acc:lawful
-prepare | vor+bereiten | org | acc:project,event
-postpone | verschieben (verschiebst verschiebt verschob verschoben) | org official | acc:event,project
-carry _out | durch+führen | org | acc:project
-withdraw (withdrew withdrawn) | zurück+ziehen (ziehst zieht zog zurückgezogen) | org official | acc:paper
-defend | verteidigen | official | acc:paper,ruling
-stop (stopped stopped stopping) | stoppen | org | acc:project
-call for | fordern | org official group | acc:project,ruling
-build (built built) | bauen | firm lawmaker | acc:site,road
-open | eröffnen | official firm | acc:site
-close | schließen (schließt schließt schloss geschlossen) | firm lawmaker | acc:site,road
+prepare | vor+bereiten | author official | acc:project,attended
+postpone | verschieben (verschiebt verschob verschoben) | org judging | acc:event,project
+carry _out | durch+führen | author builder | acc:project
+withdraw (withdrew withdrawn) | zurück+ziehen (zieht zog zurückgezogen) | author | acc:draft
+defend | verteidigen | official | acc:draft,ruling,project,lawful
+stop (stopped stopped stopping) | stoppen | lawmaker judging | acc:project
+call for | fordern | author official group | acc:project,ruling
+build (built built) | bauen | builder | acc:site
+build (built built) | bauen | firm | acc:owned
+open | eröffnen | official | acc:site
+open | eröffnen | firm | acc:owned
+close | schließen (schließt schloss geschlossen) | builder | acc:site
+close | schließen (schließt schloss geschlossen) | firm | acc:owned
 sell (sold sold) | verkaufen | firm | acc:owned
-visit | besuchen | official | acc:site
-meet (met met) | treffen (triffst trifft traf getroffen) | official | acc:official,group
-fire | entlassen (entlässt entlässt entließ entlassen) | firm | acc:staff
+visit | besuchen | official | acc:site,owned
+meet (met met) | treffen (trifft traf getroffen) | official | acc:official,group
+fire | entlassen (entlässt entließ entlassen) | firm | acc:staff
 hire | ein+stellen | firm | acc:staff
-raise | erhöhen | lawmaker firm | acc:set
-lower | senken | lawmaker firm | acc:set
-cut (cut cut cutting) | kürzen | lawmaker firm | acc:set
-help | helfen (hilfst hilft half geholfen) | org official | dat:group,firm
-agree to | zu+stimmen | org official | dat:paper
-trust | vertrauen | group | dat:org,official
+create | schaffen (schafft schuf geschaffen) | firm | acc:jobs
+cut (cut cut cutting) | streichen (streicht strich gestrichen) | firm | acc:jobs
+raise | erhöhen | lawmaker | acc:levy
+raise | erhöhen | firm | acc:charge
+lower | senken | lawmaker | acc:levy
+lower | senken | firm | acc:charge
+cut (cut cut cutting) | kürzen | lawmaker | acc:benefit
+help | helfen (hilft half geholfen) | org official | dat:group,firm
+agree to | zu+stimmen | org official | dat:paper,project
+trust | vertrauen | group | dat:lawmaker,official
 thank | danken | official | dat:group,official
-offer | an+bieten (bietest bietet bot angeboten) | org | dat:group acc:offered
-promise | versprechen (versprichst verspricht versprach versprochen) | org official | dat:group acc:project
-recommend | empfehlen (empfiehlst empfiehlt empfahl empfohlen) | org official | dat:org acc:project
-warn of | warnen | official org | vor+dat:danger
-take part in (took taken) | teil+nehmen (nimmst nimmt nahm teilgenommen) | official | an+dat:attended
-protest against | protestieren | group | gegen+acc:paper,ruling
-vote on | ab+stimmen | lawmaker | über+acc:paper
-report on | berichten | official | über+acc:event,project
-work on | arbeiten | org | an+dat:paper
-wait for | warten | group org | auf+acc:ruling
-negotiate with | verhandeln | org official | mit+dat:org,group
+offer | an+bieten (bietet bot angeboten) | firm | dat:striking acc:offered
+promise | versprechen (verspricht versprach versprochen) | org | dat:group acc:project
+warn of | warnen | official speaker author | vor+dat:danger
+take part in (took taken) | teil+nehmen (nimmt nahm teilgenommen) | official | an+dat:attended
+protest against | protestieren | group | gegen+acc:lawful,ruling,project
+vote on | ab+stimmen | lawmaker | über+acc:paper,lawful
+report on | berichten | speaker | über+acc:event,project
+work on | arbeiten | author | an+dat:draft,published
+wait for | warten | group author | auf+acc:ruling,published
+negotiate with | verhandeln | author official | mit+dat:firm,group
 resign | *zurück+treten (trittst tritt trat zurückgetreten) | official | -
-strike (struck struck) | streiken | staff | -
+go on strike (went gone) | streiken | striking | -
 """
 
 _TALK = """
 buy (bought bought) | kaufen | kin | acc:buy
-sell (sold sold) | verkaufen | kin | acc:repaired
+!sell (sold sold) | verkaufen | kin | acc:repaired
 look for | suchen | kin | acc:lost,sought
-find (found found) | finden (findest findet fand gefunden) | kin | acc:lost,sought
-lose (lost lost) | verlieren (verlierst verliert verlor verloren) | kin | acc:lost
+!find (found found) | finden (findet fand gefunden) | kin | acc:lost,sought
+?lose (lost lost) | verlieren (verliert verlor verloren) | kin | acc:lost
 ~need | brauchen | kin | acc:thing,had
-forget (forgot forgotten forgetting) | vergessen (vergisst vergisst vergaß vergessen) | kin | acc:lost,known
-bring (brought brought) | mit+bringen (bringst bringt brachte mitgebracht) | kin | acc:fetched
-read (read read) | lesen (liest liest las gelesen) | kin | acc:read
-eat (ate eaten) | essen (isst isst aß gegessen) | kin | acc:food
-drink (drank drunk) | trinken (trinkst trinkt trank getrunken) | kin | acc:drink
+?forget (forgot forgotten forgetting) | vergessen (vergisst vergaß vergessen) | kin | acc:lost
+!bring (brought brought) | mit+bringen (bringt brachte mitgebracht) | kin | acc:fetched
+read (read read) | lesen (liest las gelesen) | kin | acc:read
+eat (ate eaten) | essen (isst aß gegessen) | kin | acc:food
+drink (drank drunk) | trinken (trinkt trank getrunken) | kin | acc:drink
 cook | kochen | kin | acc:cooked
-bake | backen (backst backt backte gebacken) | kin | acc:baked
-wash | waschen (wäschst wäscht wusch gewaschen) | kin | acc:washed
+bake | backen (backt backte gebacken) | kin | acc:baked
+wash | waschen (wäscht wusch gewaschen) | kin | acc:washed
 repair | reparieren | kin | acc:repaired
-watch | sehen (siehst sieht sah gesehen) | kin | acc:watched
-hear (heard heard) | hören | kin | acc:heard
+watch | sehen (sieht sah gesehen) | kin | acc:watched
+listen to | hören | kin | acc:heard
 pay (paid paid) | bezahlen | kin | acc:paid
-water | gießen (gießt gießt goss gegossen) | kin | acc:watered
-open | auf+machen | kin | acc:opened
-close | zu+machen | kin | acc:opened
-turn _on | an+machen | kin | acc:device
-turn _off | aus+machen | kin | acc:device
-put _on (put put putting) | an+ziehen (ziehst zieht zog angezogen) | kin | acc:wear
-take _off (took taken) | aus+ziehen (ziehst zieht zog ausgezogen) | kin | acc:wear
+water | gießen (gießt goss gegossen) | kin | acc:watered
+!open | auf+machen | kin | acc:opened
+!close | zu+machen | kin | acc:opened
+!turn _on | an+machen | kin | acc:device
+!turn _off | aus+machen | kin | acc:device
+put _on (put put putting) | an+ziehen (zieht zog angezogen) | kin | acc:wear
+take _off (took taken) | aus+ziehen (zieht zog ausgezogen) | kin | acc:wear
 try _on | an+probieren | kin | acc:wear
 tidy _up | auf+räumen | kin | acc:tidied
 pick _up | ab+holen | kin | acc:kin
-call | an+rufen (rufst ruft rief angerufen) | kin | acc:kin,visited
-invite | ein+laden (lädst lädt lud eingeladen) | kin | acc:kin
+call | an+rufen (ruft rief angerufen) | kin | acc:kin,visited
+!invite | ein+laden (lädt lud eingeladen) | kin | acc:kin
 visit | besuchen | kin | acc:kin
-meet (met met) | treffen (triffst trifft traf getroffen) | kin | acc:kin
-ask | fragen | kin | acc:kin,visited
-~know (knew known) | kennen (kennst kennt kannte gekannt) | kin | acc:known,visited
-~understand (understood understood) | verstehen (verstehst versteht verstand verstanden) | kin | acc:known
+meet (met met) | treffen (trifft traf getroffen) | kin | acc:kin
+!ask | fragen | kin | acc:kin,visited
+~know (knew known) | kennen (kennt kannte gekannt) | kin | acc:known,visited
+~understand (understood understood) | verstehen (versteht verstand verstanden) | kin | acc:known
 plan (planned planned planning) | planen | kin | acc:planned
-help | helfen (hilfst hilft half geholfen) | kin | dat:kin
-thank | danken | kin | dat:kin,visited
-give (gave given) | geben (gibst gibt gab gegeben) | kin | dat:kin acc:small
-show (showed shown) | zeigen | kin | dat:kin acc:liked,small
-lend (lent lent) | leihen (leihst leiht lieh geliehen) | kin | dat:kin acc:lent
-send (sent sent) | schicken | kin | dat:kin acc:written,liked
-tell (told told) | erzählen | kin | dat:kin acc:told
+help | helfen (hilft half geholfen) | kin | dat:kin
+!thank | danken | kin | dat:kin,visited
+!give (gave given) | geben (gibt gab gegeben) | kin | dat:kin acc:small
+!show (showed shown) | zeigen | kin | dat:kin acc:liked,small
+!lend (lent lent) | leihen (leiht lieh geliehen) | kin | dat:kin acc:lent
+!send (sent sent) | schicken | kin | dat:kin acc:written,liked
+!tell (told told) | erzählen | kin | dat:kin acc:told
 wait for | warten | kin | auf+acc:kin,ride
-think about (thought thought) | denken (denkst denkt dachte gedacht) | kin | an+acc:kin,awaited
-talk to | sprechen (sprichst spricht sprach gesprochen) | kin | mit+dat:kin,visited
+think about (thought thought) | denken (denkt dachte gedacht) | kin | an+acc:kin,awaited
+talk to | sprechen (spricht sprach gesprochen) | kin | mit+dat:kin,visited
 look forward to | sich freuen | kin | auf+acc:awaited,starts
 complain about | sich beschweren | kin | über+acc:kin,ride
 look after | auf+passen | kin | auf+acc:child,pet
-sleep (slept slept) | schlafen (schläfst schläft schlief geschlafen) | kin pet | -
-get up (got got getting) | *auf+stehen (stehst steht stand aufgestanden) | kin | -
-wake up (woke woken) | *auf+wachen | kin | -
-fall asleep (fell fallen) | *ein+schlafen (schläfst schläft schlief eingeschlafen) | kin | -
-come back (came come) | *zurück+kommen (kommst kommt kam zurückgekommen) | kin | -
+sleep (slept slept) | schlafen (schläft schlief geschlafen) | kin pet | -
+!get up (got got getting) | *auf+stehen (steht stand aufgestanden) | kin | -
+?wake up (woke woken) | *auf+wachen | kin | -
+?fall asleep (fell fallen) | *ein+schlafen (schläft schlief eingeschlafen) | kin | -
+!come back (came come) | *zurück+kommen (kommt kam zurückgekommen) | kin | -
 work | arbeiten | kin | -
 dance | tanzen | kin | -
-cry | weinen | kin | -
+?cry | weinen | kin | -
 """
 
 # Verbs that only certain sentence patterns use.
 _SPECIAL = """
 ~be (was been being) | *sein (bist ist war gewesen)
-~have (had had) | haben (hast hat hatte gehabt)
+~have (had had) | haben (hat hatte gehabt)
 ~say (said said) | sagen
 ~explain | erklären
-rise (rose risen) | *steigen (steigst steigt stieg gestiegen)
-fall (fell fallen) | *sinken (sinkst sinkt sank gesunken)
+rise (rose risen) | *steigen (steigt stieg gestiegen)
+fall (fell fallen) | *sinken (sinkt sank gesunken)
 injure | verletzen
 kill | töten
 destroy | zerstören
 demonstrate | demonstrieren
-start | beginnen (beginnst beginnt begann begonnen)
+start | beginnen (beginnt begann begonnen)
 end | enden
-take place (took taken) | statt+finden (findest findet fand stattgefunden)
+take place (took taken) | statt+finden (findet fand stattgefunden)
 travel | *reisen
 return | *zurück+kehren
-arrive | *an+kommen (kommst kommt kam angekommen)
-begin (began begun beginning) | an+fangen (fängst fängt fing angefangen)
+arrive | *an+kommen (kommt kam angekommen)
+start | an+fangen (fängt fing angefangen)
 stop (stopped stopped stopping) | auf+hören
-go (went gone) | *gehen (gehst geht ging gegangen)
-drive (drove driven) | *fahren (fährst fährt fuhr gefahren)
-fly (flew flown) | *fliegen (fliegst fliegt flog geflogen)
-move | *um+ziehen (ziehst zieht zog umgezogen)
-come (came come) | *kommen (kommst kommt kam gekommen)
-stay | *bleiben (bleibst bleibt blieb geblieben)
+go (went gone) | *gehen (geht ging gegangen)
+drive (drove driven) | *fahren (fährt fuhr gefahren)
+fly (flew flown) | *fliegen (fliegt flog geflogen)
+move | *um+ziehen (zieht zog umgezogen)
+come (came come) | *kommen (kommt kam gekommen)
+stay | *bleiben (bleibt blieb geblieben)
 ~live | wohnen
 put (put put putting) | legen
 put (put put putting) | stellen
 hang (hung hung) | hängen
-~be (was been being) | liegen (liegst liegt lag gelegen)
-~be (was been being) | stehen (stehst steht stand gestanden)
-~be (was been being) | hängen (hängst hängt hing gehangen)
-~like | gefallen (gefällst gefällt gefiel gefallen)
+~be (was been being) | liegen (liegt lag gelegen)
+~be (was been being) | stehen (steht stand gestanden)
+~be (was been being) | hängen (hängt hing gehangen)
+~like | gefallen (gefällt gefiel gefallen)
 ~like | schmecken
 ~belong to | gehören
 ~think (thought thought) | glauben
 ~know (knew known) | wissen (weißt weiß wusste gewusst)
 ~hope | hoffen
-depart | *ab+fahren (fährst fährt fuhr abgefahren)
+depart | *ab+fahren (fährt fuhr abgefahren)
 ~cost (cost cost) | kosten
 play | spielen
-decide | beschließen (beschließt beschließt beschloss beschlossen)
+decide | beschließen (beschließt beschloss beschlossen)
 plan (planned planned planning) | planen
-promise | versprechen (versprichst verspricht versprach versprochen)
-create | schaffen (schaffst schafft schuf geschaffen)
+promise | versprechen (verspricht versprach versprochen)
 """
 
 
@@ -180,6 +188,8 @@ class Frame:
     verb: Verb
     subjects: tuple[str, ...]
     objects: tuple[tuple[str, tuple[str, ...]], ...]  # (acc | dat | auf+acc ..., tags)
+    lasting: bool = True  # can be going on now
+    willed: bool = True  # can be wanted, planned and commanded
 
 
 def _split(side):
@@ -202,6 +212,8 @@ def parse_verb(english_side, german_side):
     reflexive = german.startswith("sich ")
     with_sein = german.startswith("*")
     prefix, _, infinitive = german.removeprefix("sich ").lstrip("*").rpartition("+")
+    if len(parts) == 3:
+        parts = [inflection.second_person(parts[0]), *parts]
     du, er, preterite, de_participle = parts or inflection.regular_parts(infinitive, prefix)
     return Verb(
         en=base,
@@ -227,7 +239,13 @@ def _parse_frame(line):
     slots = []
     for slot in re.findall(r"(\S+):(\S+)", objects):
         slots.append((slot[0], tuple(slot[1].split(","))))
-    return Frame(parse_verb(english_side, german_side), tuple(subjects.split()), tuple(slots))
+    return Frame(
+        verb=parse_verb(english_side.lstrip("!?"), german_side),
+        subjects=tuple(subjects.split()),
+        objects=tuple(slots),
+        lasting=line[0] not in "!?",
+        willed=line[0] != "?",
+    )
 
 
 NEWS = tuple(_parse_frame(line) for line in _NEWS.strip().splitlines())
@@ -238,14 +256,16 @@ _SPECIAL_VERBS = tuple(
 )
 
 
+@functools.cache
 def special(german, english_base=""):
-    """A verb of the special patterns by its German infinitive, and its English base if need be."""
+    """A verb of the special patterns by its German and, where two share it, English base."""
     for verb in _SPECIAL_VERBS:
         if verb.prefix + verb.infinitive == german and english_base in ("", verb.en):
             return verb
     raise KeyError(german)
 
 
+@functools.cache
 def frame(german, *, table=NEWS + TALK):
     """The first frame with this German infinitive."""
     for candidate in table:

@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
+import functools
+
 from aevnmt_tf.data.demo.meaning import Adjective, Adjunct, Name
 
 # english | german [stem] | tags of the nouns that it can describe
 _ADJECTIVES = """
-new | neu | paper published project site owned road thing event
-controversial | umstritten | paper project ruling
-important | wichtig | paper event ruling project
-ambitious | ehrgeizig | paper
-secret | geheim | paper event
+new | neu | paper lawful published project site owned wear lent repaired stand
+controversial | umstritten | paper lawful project ruling
+important | wichtig | paper lawful event ruling project
+ambitious | ehrgeizig | draft project
+secret | geheim | paper attended
 strict | streng | lawful project
-planned | geplant | paper event project site
-current | aktuell | published paper
+planned | geplant | project event
+current | aktuell | published lawful
 final | endgültig | ruling
 surprising | überraschend | ruling
-expensive | teuer teur | site thing project road
+expensive | teuer teur | project wear lent repaired
 modern | modern | site owned
-old | alt | site thing owned kin pet official
-big | groß | site firm thing pet danger disaster
-small | klein | firm site thing pet child
-German | deutsch | firm official org group site
-French | französisch | firm official org group
-European | europäisch | firm org
-local | örtlich | firm group
-international | international | event
-political | politisch | danger event
-young | jung | group kin pet
-experienced | erfahren | group official
+old | alt | repaired wear pet stand
+big | groß | site firm repaired stand pet
+small | klein | firm site stand pet child
+German | deutsch | firm lawmaker official group
+French | französisch | firm lawmaker official group
+European | europäisch | firm
+local | örtlich | firm
+international | international | attended
+young | jung | group
+experienced | erfahren | striking official
 former | ehemalig | official
 serious | schwer | disaster danger
 red | rot | wear stand
 blue | blau | wear stand
 green | grün | wear stand
-black | schwarz | wear pet stand
-white | weiß | wear pet stand
-warm | warm | food wear drink
-cold | kalt | food drink
-cheap | billig | thing
-beautiful | schön | liked thing
-heavy | schwer | thing
-broken | kaputt | repaired device
+black | schwarz | wear pet
+white | weiß | wear pet
+warm | warm | wear drink
+cold | kalt | drink
+cheap | billig | wear lent repaired
+beautiful | schön | liked
+heavy | schwer | heavy
 dirty | schmutzig | washed wear
-empty | leer | stand
+empty | leer | washed
 funny | lustig | watched told heard
-boring | langweilig | watched told read
+boring | langweilig | watched told
 delicious | lecker | food
-friendly | freundlich | kin visited
+friendly | freundlich | visited
 long | lang | watched told awaited
 """
 
@@ -63,8 +63,10 @@ def _adjectives():
 
 ADJECTIVES = _adjectives()
 BY_ENGLISH = {adjective.en: adjective for adjective in ADJECTIVES}
+COLOURS = ("red", "blue", "green", "black", "white")
 
 
+@functools.cache
 def fitting(noun):
     """The adjectives that can describe a noun."""
     return tuple(a for a in ADJECTIVES if set(a.tags) & set(noun.tags))
@@ -119,26 +121,29 @@ def _adjuncts(text, *, habitual=False):
 # The registers choose different German words for the same English ones.
 NEWS_PAST = _adjuncts(
     "yesterday/gestern, last week/in der vergangenen Woche, last year/im vergangenen Jahr, "
-    "last month/im vergangenen Monat, today/am heutigen Tag"
-)[:4]
+    "last month/im vergangenen Monat"
+)
 NEWS_FUTURE = _adjuncts(
     "tomorrow/morgen, next week/in der kommenden Woche, next year/im kommenden Jahr, "
     "next month/im kommenden Monat"
 )
 TALK_PAST = _adjuncts(
-    "yesterday/gestern, last week/letzte Woche, last year/letztes Jahr, "
-    "last night/gestern Abend, this morning/heute Morgen, last weekend/letztes Wochenende"
+    "yesterday/gestern, last week/letzte Woche, last night/gestern Abend, "
+    "this morning/heute Morgen, last weekend/letztes Wochenende"
 )
 TALK_FUTURE = _adjuncts(
-    "tomorrow/morgen, next week/nächste Woche, next year/nächstes Jahr, "
-    "tonight/heute Abend, tomorrow morning/morgen früh, this weekend/dieses Wochenende"
+    "tomorrow/morgen, next week/nächste Woche, tonight/heute Abend, "
+    "tomorrow morning/morgen früh, this weekend/dieses Wochenende"
 )
+# For what one does not do every day.
+TALK_LONG_AGO = _adjuncts("last year/letztes Jahr, last month/letzten Monat")
+TALK_FAR_AWAY = _adjuncts("next year/nächstes Jahr, next month/nächsten Monat")
 TALK_NOW = _adjuncts("at the moment/gerade, now/jetzt")
 TALK_HABIT = _adjuncts(
     "every day/jeden Tag, every morning/jeden Morgen, every evening/jeden Abend, "
     "every week/jede Woche",
     habitual=True,
 )
-NEWS_ADVERBS = _adjuncts("already/bereits, again/erneut")[:1]
+NEWS_ALREADY = Adjunct("already", "bereits")
 TALK_ADVERBS = _adjuncts("already/schon, finally/endlich")
 OFTEN = _adjuncts("often/oft, always/immer, sometimes/manchmal, never/nie", habitual=True)
