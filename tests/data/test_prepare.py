@@ -1,0 +1,209 @@
+import multiprocessing
+import random
+
+import pytest
+
+from aevnmt_tf import hparams, text
+from aevnmt_tf.data.pairs import read_pairs
+from aevnmt_tf.data.prepare import ensure_prepared, prepare
+from aevnmt_tf.errors import UserError
+
+WORDS = {"dog": "Hund", "spoon": "Löffel", "tree": "Baum", "sees": "sieht", "buys": "kauft"}
+
+
+def write(prefix, count, seed=1):
+    rng = random.Random(seed)
+    rows = [rng.choices(sorted(WORDS), k=rng.randint(3, 8)) for _ in range(count)]
+    english = "".join(f"The {' '.join(row)}.\n" for row in rows)
+    german = "".join(f"Ein {' '.join(WORDS[word] for word in row)}.\n" for row in rows)
+    prefix.with_name(f"{prefix.name}.en").write_text(english)
+    prefix.with_name(f"{prefix.name}.de").write_text(german)
+    return str(prefix)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    def load(**overrides):
+        base = dict(src="en", tgt="de", vocab_size=320, out_dir=str(tmp_path / "run"))
+        named = dict(
+            train_prefix=str(tmp_path / "train"),
+            dev_prefix=str(tmp_path / "dev"),
+            test_prefix=str(tmp_path / "test"),
+        )
+        return hparams.load(**{**base, **named, **overrides})
+
+    for seed, (name, count) in enumerate([("train", 200), ("dev", 10), ("test", 10)]):
+        write(tmp_path / name, count, seed)
+    return load
+
+
+def silent(sentence):
+    """For runs whose reports are not the matter."""
+
+
+def content(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def test_models_are_learnt_once_and_found_again(settings, tmp_path):
+    said = []
+    hp = settings()
+    first = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
+    assert any(str(tmp_path / "train") in sentence for sentence in said)
+    made = content(tmp_path / "run" / "text")
+    said.clear()
+    (tmp_path / "train.en").write_text("other text\n")  # a run keeps its models
+    second = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
+    assert not said
+    assert content(tmp_path / "run" / "text") == made
+    assert first.x_tokenizer.model_proto == second.x_tokenizer.model_proto
+    assert first.hp == second.hp == hp
+    assert first.x_moses is None and first.y_moses is None
+    assert first.raw == {"dev": (hp.dev_prefix,), "test": (hp.test_prefix,)}
+    (decoded,) = first.y_tokenizer.decode(first.y_tokenizer.encode(["Ein Löffel."])).numpy()
+    assert decoded.decode() == "Ein Löffel."
+
+
+def test_a_shared_model_is_one_object(settings, tmp_path):
+    found = ensure_prepared(settings(share_vocab=True), tmp_path / "text", report=silent)
+    assert found.x_tokenizer is found.y_tokenizer
+    assert (tmp_path / "text" / "vocab.shared.model").exists()
+    for line in ("Ein Löffel.", "The spoon."):
+        assert len(found.x_tokenizer.encode([line])[0]) < len(line) / 2
+
+
+def test_a_half_made_folder_is_made_again(settings, tmp_path):
+    whole = tmp_path / "whole" / "text"
+    ensure_prepared(settings(), whole, report=silent)
+    for missing in ("text.json", "vocab.de.model"):
+        half = tmp_path / f"without-{missing}" / "text"
+        half.mkdir(parents=True)
+        (half / "vocab.en.model").write_bytes(b"half")
+        if missing != "vocab.de.model":
+            (half / "vocab.de.model").write_bytes(b"half")
+        ensure_prepared(settings(), half, report=silent)
+        assert content(half) == content(whole)
+
+
+def test_tf_nmt_vocabularies_are_used_and_copied(settings, tmp_path):
+    for lang, words in (("en", ["The", "dog"]), ("de", ["Ein", "Hu@@", "nd"])):
+        rows = ["<unk>", "<s>", "</s>", *words]
+        (tmp_path / f"voc.{lang}").write_text("".join(f"{word}\n" for word in rows))
+    hp = settings(vocab_prefix=str(tmp_path / "voc"), subword_option="bpe")
+    found = ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+    assert found.x_tokenizer.words[3:] == ("The", "dog")
+    for lang in ("en", "de"):
+        (tmp_path / f"voc.{lang}").unlink()  # the run has its own
+    found = ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+    assert found.hp.vocab_prefix == str(tmp_path / "voc")
+    ids = found.y_tokenizer.encode(["Ein Hu@@ nd"])
+    assert found.y_tokenizer.decode(ids).numpy().tolist() == [b"Ein Hund"]
+
+
+def test_words_without_a_vocabulary_make_one(settings, tmp_path):
+    found = ensure_prepared(settings(subword_option=""), tmp_path / "text", report=silent)
+    assert found.x_tokenizer.words[3] == "The"
+
+
+def test_a_vocabulary_that_is_missing_is_an_error(settings, tmp_path):
+    hp = settings(vocab_prefix=str(tmp_path / "nothing"))
+    with pytest.raises(UserError, match="nothing.en.model"):
+        ensure_prepared(hp, tmp_path / "text", report=silent)
+
+
+def test_other_settings_in_the_same_run_are_refused(settings, tmp_path):
+    ensure_prepared(settings(), tmp_path / "text", report=silent)
+    with pytest.raises(UserError, match="share_vocab false, not true: choose another out_dir"):
+        ensure_prepared(settings(share_vocab=True), tmp_path / "text", report=silent)
+
+
+def test_the_demo_corpus_where_none_is_named(tmp_path):
+    hp = hparams.load(demo_pairs=300, vocab_size=500)
+    found = ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+    assert found.hp.train_prefix.startswith(str(tmp_path / "run" / "demo"))
+    assert len(read_pairs(found.hp.train_prefix, src="en", tgt="de")) == 300
+    assert len(read_pairs(found.hp.dev_prefix, src="en", tgt="de")) > 0
+    assert found.hp.test_prefix is not None
+    assert ensure_prepared(hp, tmp_path / "run" / "text", report=silent).hp == found.hp
+
+
+class TestMoses:
+    """Raw text is prepared in the run's directory, prepared text is taken as it is."""
+
+    def test_raw_text_is_prepared_once(self, settings, tmp_path):
+        hp = settings(text_pipeline="moses", vocab_size=60)
+        said = []
+        found = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
+        assert len(said) == 1 and "Moses" in said[0]
+        assert found.hp.train_prefix == str(tmp_path / "run" / "prepared" / "train")
+        self.check(found, hp, tmp_path / "run" / "prepared")
+        again = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
+        assert len(said) == 1
+        assert again.hp == found.hp
+
+    def check(self, found, hp, folder):
+        pairs = read_pairs(found.hp.train_prefix, src="en", tgt="de")
+        assert pairs.src[0].startswith("The ") and pairs.src[0].endswith(" .")
+        assert found.raw == {kind: (str(folder / "raw" / kind),) for kind in ("dev", "test")}
+        raw = read_pairs(found.raw["dev"][0], src="en", tgt="de")
+        assert list(raw) == list(read_pairs(hp.dev_prefix, src="en", tgt="de"))
+        dev = read_pairs(found.hp.dev_prefix, src="en", tgt="de")
+        for line, prepared in zip(raw.src, dev.src, strict=True):
+            assert found.x_moses.forward(line) == prepared
+            ids = found.x_tokenizer.encode([prepared])
+            assert text.UNK not in ids.to_list()[0]
+            (joined,) = found.x_tokenizer.decode(ids).numpy()
+            assert found.x_moses.inverse(joined.decode()) == line
+
+    def test_a_run_keeps_its_models_when_the_text_changes(self, settings, tmp_path):
+        hp = settings(text_pipeline="moses", vocab_size=60)
+        ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+        models = content(tmp_path / "run" / "text")
+        write(tmp_path / "train", 150, seed=11)
+        said = []
+        found = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
+        assert len(said) == 1
+        assert content(tmp_path / "run" / "text") == models
+        assert len(read_pairs(found.hp.train_prefix, src="en", tgt="de")) == 150
+
+    def test_prepared_text_is_not_prepared_twice(self, settings, tmp_path):
+        hp = settings(text_pipeline="moses", vocab_size=60)
+        prepare(hp, tmp_path / "out", report=silent)
+        ready = hparams.load(tmp_path / "out" / "hparams.json")
+        found = ensure_prepared(ready, tmp_path / "run" / "text", report=silent)
+        assert found.hp == ready
+        assert not (tmp_path / "run" / "prepared").exists()
+        self.check(found, hp, tmp_path / "out")
+
+    def test_raw_and_prepared_text_do_not_mix(self, settings, tmp_path):
+        hp = settings(text_pipeline="moses", vocab_size=60)
+        prepare(hp, tmp_path / "out", report=silent)
+        ready = hparams.load(tmp_path / "out" / "hparams.json")
+        mixed = ready.replace(test_prefix=hp.test_prefix)
+        with pytest.raises(UserError, match="prepare all corpora together"):
+            ensure_prepared(mixed, tmp_path / "run" / "text", report=silent)
+
+
+def _ensure(settings, folder, queue):
+    from aevnmt_tf.data.prepare import ensure_prepared
+
+    found = ensure_prepared(settings, folder, report=silent)
+    queue.put((found.x_tokenizer.model_proto, found.y_tokenizer.model_proto))
+
+
+@pytest.mark.slow
+def test_two_workers_may_start_together(settings, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    arguments = (settings(), tmp_path / "run" / "text", queue)
+    workers = [context.Process(target=_ensure, args=arguments) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    found = [queue.get(timeout=120) for _ in workers]
+    for worker in workers:
+        worker.join()
+    assert found[0] == found[1]
