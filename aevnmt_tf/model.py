@@ -9,8 +9,8 @@
     theta               emb_x, emb_y, source_lm, encoder, decoder
     lambda, phi         posterior, prediction
 
-COND has none of source_lm, posterior and prediction; JOINT has a source_lm; AEVNMT has a posterior, and a prediction
-network where the posterior reads the target too.
+COND has none of source_lm, posterior and prediction; JOINT has a source_lm; AEVNMT has a
+posterior, and a prediction network where the posterior reads the target too.
 """
 
 from typing import NamedTuple
@@ -62,7 +62,7 @@ class Aevnmt(keras.Model):
         posterior=None,
         prediction=None,
         divergence=None,
-        rates=Rates(),
+        rates=(),
         seed=1,
         num_rows=64,
         **kwargs,
@@ -98,7 +98,7 @@ class Aevnmt(keras.Model):
         self.built = True
 
     def noise(self, batch, step):
-        """The random numbers of training step `step`: epsilon and dropout masks by the name of the layer that uses them.
+        """The random numbers of training step `step`: epsilon, and masks by layer name.
 
         A pure function of (seed, step, batch["row"]) and the padded lengths.
         """
@@ -139,7 +139,8 @@ class Aevnmt(keras.Model):
 
         Args:
             batch: a Batch (x, x_len, y, y_len).
-            noise: what `noise` gives, or any part of it: a missing mask is no dropout, a missing epsilon the posterior mean.
+            noise: what `noise` gives, or any part of it: a missing mask is no dropout, a
+                missing epsilon the posterior mean.
             z: [B, Z] to use in place of a draw from q.
         """
         noise = noise or {}
@@ -171,8 +172,9 @@ class Aevnmt(keras.Model):
         """What comes before each word: <s>, then the words but the last. [B, T, E]"""
         start = embedding(tf.fill([tf.shape(embedded)[0], 1], SOS))
         prefix = tf.concat([start, embedded[:, :-1]], axis=1)
-        # DEVIATION: a dropped word is a zero embedding and the others are scaled up, as in the authors' code; the paper says
-        # that words are masked. The source LM's prefix is treated alike (word_dropout_source).
+        # DEVIATION: a dropped word is a zero embedding and the others are scaled up, as in the
+        # authors' code; the paper says that words are masked. The source LM's prefix is treated
+        # alike (word_dropout_source).
         return prefix if word_mask is None else prefix * tf.cast(word_mask, prefix.dtype)
 
     def infer(self, batch):
@@ -183,7 +185,7 @@ class Aevnmt(keras.Model):
         return self.posterior([(emb(batch[s]), batch[f"{s}_len"]) for emb, s in sides])
 
     def predict_z(self, x, x_len):
-        """r(z|x), which is q(z|x) where that reads the source alone; None without a latent variable."""
+        """r(z|x), which is q(z|x) where that reads the source alone; None without z."""
         network = self.posterior if self.prediction is None else self.prediction
         return None if network is None else network([(self.emb_x(x), x_len)])
 
@@ -197,7 +199,11 @@ class Aevnmt(keras.Model):
         return self.decoder.begin(self.encoder(self.emb_x(x), x_len, z), x_len, z)
 
     def step(self, memory, state, y):
-        """One word of the target: y [B] the word before -> logits [B, Vy] float32, DecoderState, attention [B, Tx]."""
+        """One word of the target.
+
+        memory, state, the word before it y [B] -> logits [B, Vy] float32, DecoderState,
+        attention [B, Tx].
+        """
         features, state, attention = self.decoder.step(self.emb_y(y), memory, state)
         return self.decoder.out_y(features), state, attention
 
@@ -209,8 +215,9 @@ class Aevnmt(keras.Model):
             epsilon: [S, B, Z] standard normal numbers.
 
         Returns:
-            log p(x, y, z_s) / q(z_s) and log p(x, z_s) / proposal(z_s), both [S, B]. The second one's proposal is the posterior where
-            that reads the source alone, else r, and the prior where r is a point. Without z both are the log-probabilities.
+            log p(x, y, z_s) / q(z_s) and log p(x, z_s) / proposal(z_s), both [S, B]. The second
+            one's proposal is the posterior where that reads the source alone, else r, and the
+            prior where r is a point. Without z both are the log-probabilities.
         """
         if self.posterior is None:
             terms = self.loss_terms(batch)
@@ -261,7 +268,7 @@ def reparameterise(q, epsilon=None):
 
 
 def build(hp, x_vocab_size, y_vocab_size, *, packed=True, cls=Aevnmt):
-    """The model that the settings describe, with all its weights. The choices are made here, once.
+    """The model that the settings describe, with all its weights: choices are made here, once.
 
     Args:
         hp: Hparams.

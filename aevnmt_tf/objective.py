@@ -1,4 +1,5 @@
-"""What is maximised and what is measured: pure functions of distributions and log-probabilities, in nats.
+"""What is maximised and what is measured: pure functions of distributions and
+log-probabilities, in nats.
 
 Every function takes and gives one value a sentence ([B]); nobody divides or averages here.
 """
@@ -36,9 +37,10 @@ def kl_to_prior(q):
 
 
 # D(r, q) of Eq. (ELBO-D), by the name of r_train_mode: [B].
-# DEVIATION: "JS" is the closed form of the authors' code, KL(q||r) + KL(r||q); the Jensen-Shannon divergence of two
-# Gaussians has none.
-# DEVIATION: l2 is the squared norm of Eq. (ELBO-L2) for each sentence; the authors' code halves it and sums it over the batch.
+# DEVIATION: "JS" is the closed form of the authors' code, KL(q||r) + KL(r||q); the
+# Jensen-Shannon divergence of two Gaussians has none.
+# DEVIATION: l2 is the squared norm of Eq. (ELBO-L2) for each sentence; the authors' code halves
+# it and sums it over the batch.
 DIVERGENCES = {
     "KLr": lambda r, q: tfd.kl_divergence(r, q),
     "KLq": lambda r, q: tfd.kl_divergence(q, r),
@@ -48,12 +50,14 @@ DIVERGENCES = {
 
 
 def elbo(terms):
-    """Eq. (ELBO) with the expectation replaced by the sample that the terms were computed with: [B]."""
+    """Eq. (ELBO) with the expectation replaced by the sample that the terms were computed with:
+    [B]."""
     return -terms.nll_x - terms.nll_y - tf.reduce_sum(terms.kl, axis=-1)
 
 
 def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
-    """What training minimises: [B]. With kl_weight 1 and no free bits, minus the bound of Eq. (ELBO-D).
+    """What training minimises: [B]. With kl_weight 1 and no free bits, minus the bound of Eq.
+    (ELBO-D).
 
     Args:
         terms: LossTerms.
@@ -65,17 +69,20 @@ def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
         kl = tf.reduce_sum(tf.maximum(terms.kl, free_bits), axis=-1)
     else:
         kl = tf.maximum(tf.reduce_sum(terms.kl, axis=-1), free_bits)
-    # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do we.
+    # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
+    # we.
     return terms.nll_x + terms.nll_y + kl_weight * (kl + terms.r_divergence)
 
 
 def log_weights(log_likelihood, z, proposal):
-    """log p(data, z_s) / proposal(z_s): [S, B], for log_likelihood [S, B] and z [S, B, Z] drawn from the proposal."""
+    """log p(data, z_s) / proposal(z_s): [S, B], for log_likelihood [S, B] and z [S, B, Z] drawn
+    from the proposal."""
     return log_likelihood + prior(proposal).log_prob(z) - proposal.log_prob(z)
 
 
 def importance_weighted(log_w):
-    """log 1/S sum_s w_s: [S, B] -> [B]. In expectation a lower bound on the log-evidence, tighter with every sample."""
+    """log 1/S sum_s w_s: [S, B] -> [B]. In expectation a lower bound on the log-evidence,
+    tighter with every sample."""
     samples = tf.cast(tf.shape(log_w)[0], log_w.dtype)
     return tf.reduce_logsumexp(log_w, axis=0) - tf.math.log(samples)
 

@@ -1,4 +1,5 @@
-"""Keras layers: what the equations of the paper's Appendix A are made of. They know sizes, never settings."""
+"""Keras layers: what the equations of the paper's Appendix A are made of. They know sizes,
+never settings."""
 
 from aevnmt_tf.nets.attention import Bahdanau, Memory
 from aevnmt_tf.nets.decoder import DECODERS, DecoderState, PaperDecoder, TfNmtDecoder

@@ -106,11 +106,13 @@ def run_attention_gru(x, start, memory, weights, dropout, *, cell):
         start: [B, H].
         memory: Memory.
         weights: AttentionWeights.
-        dropout: [T, B, 2H] multiplies the context on its way into the GRU (not the one returned), or None.
+        dropout: [T, B, 2H] multiplies the context on its way into the GRU (not the one
+            returned), or None.
         cell: one of `cells.CELLS`.
 
     Returns:
-        states [T, B, H], contexts [T, B, 2H], attention weights [T, B, Tx] (without a gradient).
+        states [T, B, H], contexts [T, B, 2H], attention weights [T, B, Tx] (without a
+        gradient).
     """
     bias = () if weights.bias is None else (weights.bias,)
     masks = () if dropout is None else (dropout,)

@@ -1,11 +1,12 @@
 """One step of a gated recurrent unit and its gradient, for both places of the reset gate.
 
-    z, r = sigmoid(x_zr + U_zr h)                       update and reset gate; x = W f + b is made outside of the loop
-    c = tanh(x_c + U_c (r * h))                         reset before the product (Cho et al., 2014; TF 1)
-    c = tanh(x_c + r * (U_c h + d_c))                   reset after it: one product a step, and a second bias d
+    z, r = sigmoid(x_zr + U_zr h)          update and reset gate
+    c = tanh(x_c + U_c (r * h))            reset before the product (Cho et al., 2014; TF 1)
+    c = tanh(x_c + r * (U_c h + d_c))      reset after it: one product a step, a second bias d
     h' = z * h + (1 - z) * c
 
-Gates are stored in Keras' order (update, reset, candidate). Every function takes any number of leading axes.
+x = W f + b is made outside of the loop. Gates are stored in Keras' order (update, reset,
+candidate). Every function takes any number of leading axes.
 """
 
 import tensorflow as tf
@@ -19,7 +20,8 @@ class ResetBefore:
 
     @staticmethod
     def step(x, h, kernel, _):
-        """x [..., B, 3H], h [..., B, H], kernel [..., H, 3H] -> the new state and what its gradient needs."""
+        """x [..., B, 3H], h [..., B, H], kernel [..., H, 3H] -> the new state and what its
+        gradient needs."""
         units = h.shape[-1]
         zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, kernel[..., : 2 * units]))
         z, r = tf.split(zr, 2, axis=-1)
@@ -41,7 +43,8 @@ class ResetBefore:
 
     @staticmethod
     def weight_gradients(h, saved, d_x, d_inner):
-        """Of the kernel [D, H, 3H] and of the second bias (none), over all steps. Arguments are [T, D, B, ...]."""
+        """Of the kernel [D, H, 3H] and of the second bias (none), over all steps. Arguments are
+        [T, D, B, ...]."""
         units = h.shape[-1]
         r = saved[0][..., units:]
         gates = tf.einsum("tdbh,tdbg->dhg", h, d_inner)

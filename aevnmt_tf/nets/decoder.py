@@ -20,7 +20,8 @@ class DecoderState(NamedTuple):
 
 
 class Decoder(keras.layers.Layer):
-    """What both forms share. Subclasses define `feature_size`, `call` (a whole sentence) and `step` (one word).
+    """What both forms share. Subclasses define `feature_size`, `call` (a whole sentence) and
+    `step` (one word).
 
     Args:
         input_size: E.
@@ -118,8 +119,8 @@ class PaperDecoder(Decoder):
         t_j = GRU(t_{j-1}, [c_j, e_{j-1}]; theta_gru-dec)                   Eq. (dec)
         f(z, x, y_<j) = softmax(affine([t_j, e_{j-1}, c_j]; theta_out-y))   Eq. (out-y)
 
-    With several layers the first attends, with its own old state, and the others read the one below; t_j of Eq. (out-y)
-    is the top one's.
+    With several layers the first attends, with its own old state, and the others read the one
+    below; t_j of Eq. (out-y) is the top one's.
     """
 
     feed_size = 0
@@ -135,7 +136,8 @@ class PaperDecoder(Decoder):
         return self.units + self.input_size + self.memory_size
 
     def call(self, inputs, memory, state, noise=None):
-        """inputs [B, Ty, E] = e_0 .. e_{n-1} -> features of out_y [B, Ty, F], attention [B, Ty, Tx]."""
+        """inputs [B, Ty, E] = e_0 .. e_{n-1} -> features of out_y [B, Ty, F], attention [B, Ty,
+        Tx]."""
         noise = noise or {}
         inputs = compute(self, inputs)
         kernel, recurrent, bias, second = self.grus[0].weights_of()
@@ -168,7 +170,8 @@ class PaperDecoder(Decoder):
         return tf.concat([t, inputs, c], axis=-1), attention
 
     def step(self, inputs, memory, state):
-        """One word: inputs [B, E] = e_{j-1} -> features of out_y [B, F], DecoderState, attention [B, Tx]."""
+        """One word: inputs [B, E] = e_{j-1} -> features of out_y [B, F], DecoderState,
+        attention [B, Tx]."""
         inputs = compute(self, inputs)
         c, attention = self.bahd(state.hidden[0], memory)  # Eq. (att)
         t, hidden = tf.concat([c, inputs], axis=-1), []

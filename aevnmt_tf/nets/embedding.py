@@ -10,7 +10,8 @@ from aevnmt_tf.nets.precision import compute
 class Embedding(keras.layers.Layer):
     """emb(ids; theta): ids [...] -> [..., E].
 
-    The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and the clipping by global norm needs all of it.
+    The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and the
+    clipping by global norm needs all of it.
     """
 
     def __init__(self, *, vocab_size, units, **kwargs):

@@ -56,7 +56,8 @@ class Encoder(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, lengths, z=None, noise=None):
-        """inputs [B, Tx, E], lengths [B], z [B, Z] -> [B, Tx, 2H]. `noise` holds masks by layer name."""
+        """inputs [B, Tx, E], lengths [B], z [B, Z] -> [B, Tx, 2H]. `noise` holds masks by layer
+        name."""
         noise = noise or {}
         for layer, start in zip(self.grus, self.start(z, lengths), strict=True):
             inputs = layer(inputs, lengths, start, dropout=noise.get(layer.name))

@@ -1,4 +1,4 @@
-"""Networks that map sentences to a distribution over z: the inference network and the prediction network."""
+"""From sentences to a distribution over z: the inference and the prediction network."""
 
 import keras
 import tensorflow as tf
@@ -11,7 +11,10 @@ tfd = tfp.distributions
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class SentenceAverage(BiGRU):
-    """avg(BiGRU(f_1^m)): the average state over a sentence's own length. Eq. (avg-x), Eq. (avg-y), Eq. (pred-avg-x)."""
+    """avg(BiGRU(f_1^m)): the average state over a sentence's own length.
+
+    Eq. (avg-x), Eq. (avg-y), Eq. (pred-avg-x).
+    """
 
     def call(self, inputs, lengths, dropout=None):
         """inputs [B, T, E], lengths [B] -> [B, 2H] in float32."""
@@ -19,16 +22,19 @@ class SentenceAverage(BiGRU):
         states = super().call(inputs, lengths, start, dropout=dropout)
         real = tf.sequence_mask(lengths, tf.shape(states)[1])[:, :, None]
         total = tf.reduce_sum(tf.where(real, tf.cast(states, tf.float32), 0.0), axis=1)
-        # DEVIATION: the authors' code divides by the padded length, so that z depends on the batch.
+        # DEVIATION: the authors' code divides by the padded length, so that z depends on the
+        # batch.
         return total / tf.cast(lengths, tf.float32)[:, None]
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class GaussianNetwork(keras.layers.Layer):
-    """q(z|x), q(z|x, y) or r(z|x): a diagonal Gaussian whose parameters are functions of whole sentences.
+    """q(z|x), q(z|x, y) or r(z|x): a diagonal Gaussian, its parameters functions of sentences.
 
-        h_u = ReLU(affine(h; u-hid))    u = affine(h_u; u-out)                  Eq. (loc), (loc-x), (pred-loc)
-        h_s = ReLU(affine(h; s-hid))    s = softplus(affine(h_s; s-out))        Eq. (scale), (scale-x), (pred-scale)
+        h_u = ReLU(affine(h; u-hid))
+        h_s = ReLU(affine(h; s-hid))
+        u = affine(h_u; u-out)                  Eq. (loc), (loc-x), (pred-loc)
+        s = softplus(affine(h_s; s-out))        Eq. (scale), (scale-x), (pred-scale)
 
     Args:
         label: "q" or "r", the first part of the layers' names.
@@ -78,9 +84,10 @@ class GaussianNetwork(keras.layers.Layer):
         self.built = True
 
     def call(self, sentences, noise=None):
-        """sentences: (embeddings [B, T, E], lengths [B]) for each side -> a distribution over z [B, Z].
+        """(embeddings [B, T, E], lengths [B]) for each side -> a distribution over z [B, Z].
 
-        The embeddings belong to the generative model and get no gradient from here: detach of Eq. (emb-x), Eq. (emb-y).
+        The embeddings belong to the generative model and get no gradient from here: detach of
+        Eq. (emb-x), Eq. (emb-y).
         """
         noise = noise or {}
         h = [
@@ -95,7 +102,7 @@ class GaussianNetwork(keras.layers.Layer):
         return tfd.Independent(tfd.Normal(loc, tf.nn.softplus(scale)), 1)
 
     def noise_shapes(self, *steps):
-        """The shape a sentence of each dropout mask, by layer name; `steps` are the lengths of the sides."""
+        """The shape a sentence of each dropout mask, by layer name; a length for each side."""
         return {
             layer.name: (length, 2, self.input_size)
             for layer, length in zip(self.averages, steps, strict=True)
@@ -109,7 +116,7 @@ class GaussianNetwork(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class PointNetwork(GaussianNetwork):
-    """r(x), a point estimate of the posterior mean: the location of a GaussianNetwork without a scale."""
+    """r(x), a point estimate of the posterior mean: a GaussianNetwork without a scale."""
 
     heads = ("u",)
 

@@ -1,8 +1,9 @@
 """Random numbers of a training step as pure functions of (seed, step, row).
 
-A row is a sentence's place in the global batch. A step draws the numbers of the whole global batch and takes the rows
-it has, so that one device, two devices and two processes see the same noise. All of it is made outside of what XLA
-compiles: on a CPU, masks drawn inside double the time of a step.
+A row is a sentence's place in the global batch. A step draws the numbers of the whole global
+batch and takes the rows it has, so that one device, two devices and two processes see the same
+noise. All of it is made outside of what XLA compiles: on a CPU, masks drawn inside double the
+time of a step.
 """
 
 import zlib
@@ -19,7 +20,8 @@ def seed_for(name, *, seed, step):
 
 
 def dropout_mask(shape, *, rate, seed, rows, num_rows):
-    """0 with probability `rate`, else 1 / (1 - rate): [B] + shape for the given rows [B] of num_rows.
+    """0 with probability `rate`, else 1 / (1 - rate): [B] + shape for the given rows [B] of
+    num_rows.
 
     The rate is exact to 1/65536: each random word of 32 bits makes two entries.
     """

@@ -1,7 +1,7 @@
 """Output layers: from states to logits, and straight to negative log-likelihoods.
 
-Most of the work of a training step is here ([tokens, F] x [F, V], three times), so nothing is done on padding and no
-pass over [tokens, V] is made that is not needed.
+Most of the work of a training step is here ([tokens, F] x [F, V], three times), so nothing is
+done on padding and no pass over [tokens, V] is made that is not needed.
 """
 
 import keras
@@ -18,7 +18,8 @@ class Output(keras.layers.Layer):
         input_size: F.
         vocab_size: V.
         use_bias: whether the map has a bias (TF-NMT's form of out_y has none).
-        packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static shapes.
+        packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static
+            shapes.
     """
 
     def __init__(self, *, input_size, vocab_size, use_bias=True, packed=True, **kwargs):
@@ -96,10 +97,12 @@ def affine(features, kernel, bias=None):
 
 
 def nll_of_labels(features, labels, kernel, *bias):
-    """-log softmax(affine(features))[label] and whether the label's logit is the highest: two [N], float32.
+    """-log softmax(affine(features))[label] and whether the label's logit is the highest: two
+    [N], float32.
 
-    features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind is the gradient of the
-    logits up to a factor for each token; that factor is put on the small operands of the products.
+    features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind
+    is the gradient of the logits up to a factor for each token; that factor is put on the small
+    operands of the products.
     """
 
     @tf.custom_gradient

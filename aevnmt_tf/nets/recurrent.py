@@ -1,12 +1,13 @@
 """Gated recurrent units over whole sentences, in one direction or two.
 
-Everything that does not depend on the previous state is outside of the loops: the inputs are projected in one
-product before the forward loop, and the gradient of each weight is one product after the backward loop. Both loops
-are written out (`tf.custom_gradient`), which keeps them to a handful of operations a step. A direction is an axis:
-a bidirectional layer is one loop of batched products.
+Everything that does not depend on the previous state is outside of the loops: the inputs are
+projected in one product before the forward loop, and the gradient of each weight is one product
+after the backward loop. Both loops are written out (`tf.custom_gradient`), which keeps them to
+a handful of operations a step. A direction is an axis: a bidirectional layer is one loop of
+batched products.
 
-No mask is needed inside the loops: a state never depends on what comes after it, the backward direction starts at
-each sentence's own end, and whoever reads the states masks them by length.
+No mask is needed inside the loops: a state never depends on what comes after it, the backward
+direction starts at each sentence's own end, and whoever reads the states masks them by length.
 """
 
 import math
@@ -19,7 +20,8 @@ from aevnmt_tf.nets.precision import compute
 
 
 def gru_initializer(fan_in):
-    """Glorot-uniform as TF 1's GRUCell has it: gates are [fan_in, 2H], the candidate [fan_in, H], fan_in = in + H."""
+    """Glorot-uniform as TF 1's GRUCell has it: gates are [fan_in, 2H], the candidate [fan_in,
+    H], fan_in = in + H."""
 
     def initialize(shape, dtype=None):
         rows, units = shape[0], shape[-1] // 3
@@ -34,7 +36,8 @@ def gru_initializer(fan_in):
 
 
 def bias_initializer(shape, dtype=None):
-    """Gates start open: their biases at one, the candidate's at zero, the second bias (reset after) at zero."""
+    """Gates start open: their biases at one, the candidate's at zero, the second bias (reset
+    after) at zero."""
     units = shape[-1] // 3
     row = tf.concat([tf.ones([2 * units], dtype), tf.zeros([units], dtype)], axis=0)
     return row if len(shape) == 1 else tf.stack([row, tf.zeros_like(row)])
@@ -103,7 +106,8 @@ def write(kept, t, values):
 
 
 class GRUWeights(keras.layers.Layer):
-    """What every GRU layer here has: the weights of its directions, and the projection of its inputs."""
+    """What every GRU layer here has: the weights of its directions, and the projection of its
+    inputs."""
 
     directions = ("",)
 
@@ -115,7 +119,7 @@ class GRUWeights(keras.layers.Layer):
         self.cell = CELLS[reset]
 
     def build(self, *_):
-        """Creates kernel [in, 3H], recurrent_kernel [H, 3H] and bias, once for each direction."""
+        """Creates kernel [in, 3H], recurrent_kernel [H, 3H] and bias for each direction."""
         initializer = gru_initializer(self.input_size + self.units)
         bias_shape = (3 * self.units,) if self.cell.biases == 1 else (2, 3 * self.units)
         for prefix in self.directions:
@@ -129,7 +133,8 @@ class GRUWeights(keras.layers.Layer):
         self.built = True
 
     def weights_of(self, prefix=""):
-        """(kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or None), to compute with."""
+        """(kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or
+        None), to compute with."""
         kernel, recurrent, bias = (
             compute(self, getattr(self, prefix + name))
             for name in ("kernel", "recurrent_kernel", "bias")
@@ -183,10 +188,11 @@ class GRU(GRUWeights):
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class BiGRU(GRUWeights):
-    """A GRU in both directions from ONE start. `inputs` [B, T, in], `lengths` [B], `start` [B, H] -> [B, T, 2H].
+    """A GRU in both directions from ONE start. `inputs` [B, T, in], `lengths` [B], `start` [B,
+    H] -> [B, T, 2H].
 
-    The backward direction reads each sentence from its own last token. `dropout` [B, T, 2, in] has a mask for each direction,
-    in the order of the sentence.
+    The backward direction reads each sentence from its own last token. `dropout` [B, T, 2, in]
+    has a mask for each direction, in the order of the sentence.
     """
 
     directions = ("forward_", "backward_")

@@ -78,14 +78,16 @@ class SourceLM(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, lengths, z=None, noise=None):
-        """inputs [B, Tx, E] = f_0 .. f_{m-1}, z [B, Z] -> h_1 .. h_m [B, Tx, H]. `noise` holds masks by layer name."""
+        """inputs [B, Tx, E] = f_0 .. f_{m-1}, z [B, Z] -> h_1 .. h_m [B, Tx, H]. `noise` holds
+        masks by layer name."""
         noise = noise or {}
         for layer, start in zip(self.grus, self.start(z, lengths), strict=True):
             inputs = layer(inputs, start, dropout=noise.get(layer.name))
         return inputs
 
     def step(self, states, inputs):
-        """One word: states (a tuple of [B, H]), inputs [B, E] = f_{i-1} -> logits [B, Vx], new states."""
+        """One word: states (a tuple of [B, H]), inputs [B, E] = f_{i-1} -> logits [B, Vx], new
+        states."""
         new = []
         for layer, state in zip(self.grus, states, strict=True):
             inputs = layer.step(inputs, state)

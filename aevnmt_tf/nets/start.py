@@ -6,7 +6,8 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Start(keras.layers.Layer):
-    """tanh(affine(z)), one for each layer of a stack: Eq. (init-lm), Eq. (init-dec). Without z (z_size None): zeros.
+    """tanh(affine(z)), one for each layer of a stack: Eq. (init-lm), Eq. (init-dec). Without z
+    (z_size None): zeros.
 
     The first affine map is called `label`, the next `label`_2, and so on.
     """

@@ -1,8 +1,8 @@
 """Adam and SGD as Keras optimizers whose update is one fused kernel a variable.
 
-The gradients that come in are already summed over all devices: an optimizer of Keras would sum them
-again. An update happens where `tf.distribute` wants it, in cross-replica context, and can be left out
-by a tensor that is only known then.
+The gradients that come in are already summed over all devices: an optimizer of Keras would sum
+them again. An update happens where `tf.distribute` wants it, in cross-replica context, and can
+be left out by a tensor that is only known then.
 """
 
 import keras
@@ -38,7 +38,8 @@ class Fused:
             totals: gradients, summed over all devices and over what was accumulated.
             variables: the variables they belong to.
             scale: a factor for the gradients (division by the count, and clipping).
-            action: SKIP (nothing changes), ACCUMULATE (keep the totals) or APPLY (update, start again from zero).
+            action: SKIP (nothing changes), ACCUMULATE (keep the totals) or APPLY (update, start
+                again from zero).
             learning_rate: of this update.
         """
         arguments = (scale, action, learning_rate)
@@ -78,7 +79,8 @@ class Fused:
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Adam(Fused, keras.optimizers.Adam):
-    """Adam (Kingma and Ba, 2015) through TensorFlow's kernel, a third of the time of Keras' on a CPU."""
+    """Adam (Kingma and Ba, 2015) through TensorFlow's kernel, a third of the time of Keras' on
+    a CPU."""
 
     def __init__(self, learning_rate=0.001, *, epsilon=1e-8, accumulates=False, **kwargs):
         super().__init__(learning_rate, epsilon=epsilon, **kwargs)

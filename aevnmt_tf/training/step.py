@@ -1,7 +1,8 @@
 """The one training step.
 
-    noise -> loss terms -> objective -> gradients of the SUM over the batch (XLA may compile this part)
-    -> all-reduce -> division by the global count and clipping by global norm, one factor -> update
+    noise -> loss terms -> objective -> gradients of the SUM over the batch (XLA may compile
+    this part) -> all-reduce -> division by the global count and clipping by global norm, one
+    factor -> update
 
 The loop runs `strategy.run(model.train_step)`; `model.fit(dataset)` runs the same method.
 """
@@ -19,7 +20,7 @@ from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
 
 
 class TrainableAevnmt(models.Aevnmt):
-    """An Aevnmt that knows how to train itself. Call `prepare_training` before the first step."""
+    """An Aevnmt that can train itself. Call `prepare_training` before the first step."""
 
     def prepare_training(self, hp, *, jit_compile):
         """Sets the objective and the schedules, and creates every variable that training needs.
@@ -70,8 +71,8 @@ class TrainableAevnmt(models.Aevnmt):
         """One batch: an update, or a part of one where gradients are accumulated.
 
         Returns:
-            Sums over the global batch (see `sums`), and gradient_norm, kl_weight, learning_rate and `skipped`: 1 where loss or
-            gradient was not finite and nothing was changed.
+            Sums over the global batch (see `sums`), and gradient_norm, kl_weight, learning_rate
+            and `skipped`: 1 where loss or gradient was not finite and nothing was changed.
         """
         kl_weight = self.kl_weight(self.updates.read_value())
         learning_rate = self.learning_rate(self.updates.read_value())
@@ -108,7 +109,7 @@ class TrainableAevnmt(models.Aevnmt):
         }
 
     def test_step(self, batch):
-        """Sums over the global batch, at one draw of z with a fixed seed and without dropout."""
+        """Sums over the global batch, at one draw of z with a fixed seed, without dropout."""
         noise = {}
         if self.posterior is not None:
             seed = random_numbers.seed_for("test_step", seed=self.seed, step=0)
@@ -131,7 +132,7 @@ def _counter(name):
 
 
 def sums(batch, terms):
-    """Weighted sums over a batch: nats of each term, pairs, tokens and words predicted right."""
+    """Weighted sums over a batch: nats of each term, pairs, tokens, words predicted right."""
     weight = batch["weight"]
     values = {
         "nll_x": terms.nll_x,
@@ -156,12 +157,14 @@ def all_reduce(tensors):
 
 
 def clip_scale(norm, limit):
-    """The factor that brings gradients of this global norm to at most `limit`; None is no limit."""
+    """The factor that brings gradients of this global norm to at most `limit`; None is no
+    limit."""
     return tf.constant(1.0) if not limit else tf.minimum(1.0, limit / tf.maximum(norm, 1e-30))
 
 
 def resolve_jit(setting):
-    """Whether to compile with XLA: `auto` compiles on a GPU and not on a CPU, where it is not faster."""
+    """Whether to compile with XLA: `auto` compiles on a GPU and not on a CPU, where it is not
+    faster."""
     if setting in ("auto", None):
         return bool(tf.config.list_logical_devices("GPU"))
     return setting in (True, "true")
