@@ -7,26 +7,38 @@ import numpy as np
 ACTIVE = 0.01  # a dimension of z is active where its posterior mean varies by more than this
 
 
-class Scores(NamedTuple):
-    """Corpus scores with the signatures that make them comparable."""
+class Score(NamedTuple):
+    """A corpus score with the signature that makes it comparable."""
 
-    bleu: float
-    chrf: float
-    bleu_signature: str
-    chrf_signature: str
+    value: float
+    signature: str
 
 
-def score(hypotheses, references):
-    """Score detokenised translations against one reference each."""
-    from sacrebleu.metrics import BLEU, CHRF
+def score(hypotheses, references, *, names=("bleu", "chrf")):
+    """Score detokenised translations against one reference each.
 
-    bleu, chrf = BLEU(), CHRF()
-    return Scores(
-        bleu=bleu.corpus_score(hypotheses, [references]).score,
-        chrf=chrf.corpus_score(hypotheses, [references]).score,
-        bleu_signature=str(bleu.get_signature()),
-        chrf_signature=str(chrf.get_signature()),
-    )
+    Args:
+        hypotheses: translations.
+        references: one for each translation.
+        names: which of bleu, chrf and ter.
+
+    Returns:
+        A Score by name.
+    """
+    from sacrebleu import metrics
+
+    classes = {"bleu": metrics.BLEU, "chrf": metrics.CHRF, "ter": metrics.TER}
+    scores = {}
+    for name in names:
+        metric = classes[name]()
+        value = metric.corpus_score(list(hypotheses), [list(references)]).score
+        scores[name] = Score(value, str(metric.get_signature()))
+    return scores
+
+
+def signatures(names=("bleu", "chrf")):
+    """Return sacreBLEU's signature of each score, for one reference."""
+    return {name: score.signature for name, score in score(["a"], ["a"], names=names).items()}
 
 
 def active_units(locs):

@@ -1,32 +1,19 @@
 """The development set during training: bounds, scores and examples."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from aevnmt_tf import data, objective
-from aevnmt_tf import model as models
-from aevnmt_tf.analysis import metrics
-from aevnmt_tf.nets import noise as random_numbers
-from aevnmt_tf.training import step as training_step
-from aevnmt_tf.training.totals import means
+from aevnmt_tf import data
+from aevnmt_tf.analysis import metrics, plots
+from aevnmt_tf.data.corpora import prefixes
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training.bounds import BoundsFunction
+from aevnmt_tf.translator import Decoding, Translator
 
-SAMPLES_SHOWN = 5  # translations, attention images, pairs from the prior
+SHOWN = 5  # translations, attention images, pairs from the prior
 PROJECTED = 2000  # the most sentences in the projector
-
-
-@dataclass
-class Bounds:
-    """What a pass over pairs without translating gives.
-
-    `values` has means (see totals.means) and iw_log_pxy, the importance-weighted bound on
-    log P(x, y) in nats a pair. The rest is about z, by pair or dimension: None without z.
-    """
-
-    values: dict
-    locs: np.ndarray | None = None  # [N, Z]
-    kl_by_dimension: np.ndarray | None = None  # [Z]
 
 
 @dataclass
@@ -35,103 +22,120 @@ class Evaluation:
 
     values: dict
     bleu: float
-    signatures: dict = field(default_factory=dict)
     translations: list = field(default_factory=list)  # (source, reference, translation)
     prior_samples: list = field(default_factory=list)  # (source, target)
     attention: list = field(default_factory=list)  # [height, width, 3] uint8
-    kl_by_dimension: np.ndarray | None = None
-    projection: dict | None = None  # vectors and metadata for the projector
+    kl_by_dimension: np.ndarray | None = None  # [Z]
+    projection: dict | None = None  # vectors and metadata, as analysis.projector takes them
 
 
-class BoundsFunction:
-    """Estimates the ELBO and the importance-weighted bound with a fixed seed.
-
-    # DEVIATION: the authors' dev loss draws z anew each time, and uses r's mean where r
-    # exists; this is the mean over `samples` draws from q with a fixed seed.
+class Evaluator:
+    """Evaluates a model on the development set; several sets count as one, and each alone.
 
     Args:
-        model: a model.Aevnmt.
-        samples: how many draws of z for each pair.
-        seed: of the draws, which belong to the pair and not to its place in a batch.
+        prepared: a data.prepare.Prepared, whose settings name the development set.
+        model: the model in training.
     """
 
-    def __init__(self, model, *, samples, seed):
-        self._model = model
-        self._samples = samples if model.posterior is not None else 1
-        self._seed = seed
-        self._functions = {}
-
-    def __call__(self, encoded, *, batch_size, interrupted=lambda: False):
-        """Return the Bounds of data.EncodedPairs, None where `interrupted()` became true."""
-        dataset = data.evaluation_batches(encoded, batch_size=batch_size)
-        run = self._function(dataset.element_spec)
-        totals, kl, locs = {}, 0.0, {}
-        for batch in dataset:
-            if interrupted():
-                return None
-            sums, kl_sum, loc = run(batch, tf.constant(len(encoded)))
-            for name, value in sums.items():
-                totals[name] = totals.get(name, 0.0) + float(value)
-            kl = kl + kl_sum.numpy().astype(np.float64)
-            locs.update(zip(batch["row"].numpy().tolist(), loc.numpy(), strict=True))
-        values = means(totals)
-        values["iw_log_pxy"] = totals["iw_log_pxy"] / totals["pairs"]
-        if self._model.posterior is None:
-            return Bounds(values)
-        ordered = np.stack([locs[row] for row in range(len(encoded))])  # [N, Z]
-        return Bounds(values, locs=ordered, kl_by_dimension=kl / totals["pairs"])
-
-    def _function(self, element_spec):
-        key = str(element_spec)
-        if key not in self._functions:
-            signature = [element_spec, tf.TensorSpec([], tf.int32)]
-            self._functions[key] = tf.function(
-                self._batch, input_signature=signature, autograph=False
-            )
-        return self._functions[key]
-
-    def _batch(self, batch, num_pairs):
-        """Sums over a batch, the KL's sum by dimension [Z] and the posterior means [B, Z]."""
-        model, weight = self._model, batch["weight"]
-        q = model.infer(batch)
-        if q is None:
-            terms = model.loss_terms(batch)
-            log_w = -(terms.nll_x + terms.nll_y)[None]
-            kl, loc = tf.zeros([0]), tf.zeros([tf.size(weight), 0])
-        else:
-            terms, log_w = self._sampled_terms(batch, q, num_pairs)
-            kl, loc = tf.reduce_sum(weight[:, None] * terms.kl, axis=0), q.mean()
-        sums = training_step.sums(batch, terms)
-        sums["loss"] = tf.reduce_sum(weight * objective.loss(terms))
-        sums["iw_log_pxy"] = tf.reduce_sum(weight * objective.importance_weighted(log_w))
-        return sums, kl, loc
-
-    def _sampled_terms(self, batch, q, num_pairs):
-        """LossTerms as means over the draws of z, and the log-weights [S, B]."""
-        rows = tf.maximum(batch["row"], 0)  # a filler's row is -1
-
-        def one(sample):
-            seed = random_numbers.seed_for("dev", seed=self._seed, step=sample)
-            epsilon = random_numbers.normal(
-                (q.event_shape[0],), seed=seed, rows=rows, num_rows=num_pairs
-            )
-            z = models.reparameterise(q, epsilon)  # [B, Z]
-            terms = self._model.loss_terms(batch, z=z)
-            log_w = objective.log_weights(-terms.nll_x - terms.nll_y, z, q)  # [B]
-            return terms, log_w
-
-        floats = [tf.float32] * len(objective.LossTerms._fields)
-        terms, log_w = tf.map_fn(
-            one,
-            tf.range(self._samples),
-            fn_output_signature=(objective.LossTerms(*floats), tf.float32),
-            parallel_iterations=1,
+    def __init__(self, prepared, *, model):
+        hp = prepared.hp
+        self._hp = hp
+        self._names = [Path(prefix).name for prefix in prefixes(hp.dev_prefix)]
+        languages = {"src": hp.src, "tgt": hp.tgt}
+        tokenizers = {
+            "x_tokenizer": prepared.x_tokenizer,
+            "y_tokenizer": prepared.y_tokenizer,
+        }
+        # What the model reads, and what people read: they differ after the Moses pipeline.
+        read = [data.read_pairs(prefix, **languages) for prefix in prefixes(hp.dev_prefix)]
+        self._encoded = [data.encode_pairs(pairs, **tokenizers)[0] for pairs in read]
+        raw = [data.read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
+        self._pairs = [list(pairs) for pairs in raw]
+        if not any(self._pairs):
+            raise UserError(f"the development set {', '.join(self._names)} is empty")
+        self._bounds = BoundsFunction(model, samples=hp.iw_samples, seed=hp.random_seed)
+        self._translator = Translator(
+            model,
+            *tokenizers.values(),
+            hp,
+            x_moses=prepared.x_moses,
+            y_moses=prepared.y_moses,
         )
-        return tf.nest.map_structure(lambda t: tf.reduce_mean(t, axis=0), terms), log_w
+        # The best translation, found by search: a random one would make checks a lottery.
+        self._decoding = Decoding.of(
+            hp, search="beam" if hp.beam_width else "greedy", n_best=1, z="mean"
+        )
 
+    def __call__(self, step, interrupted=lambda: False):
+        """Return the Evaluation, None where `interrupted()` became true on the way."""
+        bounds = self._bounds(
+            self._encoded, batch_size=self._hp.batch_size, interrupted=interrupted
+        )
+        translated = None if bounds is None else self._translate(interrupted)
+        if translated is None:
+            return None
+        values = {f"dev_{name}": value for name, value in bounds.values.items()}
+        if bounds.locs is not None:
+            values["dev_active_units"] = metrics.active_units(bounds.locs)
+        values.update(self._scores(translated))
+        pairs = sum(self._pairs, start=[])
+        lines = sum(translated, start=[])
+        return Evaluation(
+            values=values,
+            bleu=values["dev_bleu"],
+            translations=[
+                (source, reference, line)
+                for (source, reference), line in zip(pairs[:SHOWN], lines, strict=False)
+            ],
+            attention=self._attention([source for source, _ in pairs[:SHOWN]]),
+            kl_by_dimension=bounds.kl_by_dimension,
+            projection=self._projection(bounds.locs),
+        )
 
-def latent_values(bounds):
-    """Return what is known about z as metrics: active units, where there is a z."""
-    if bounds.locs is None:
-        return {}
-    return {"active_units": metrics.active_units(bounds.locs)}
+    def _translate(self, interrupted):
+        """The translations of each set, None where `interrupted()` became true."""
+        translated = []
+        for pairs in self._pairs:
+            sources = (source for source, _ in pairs)
+            translated.append([])
+            for result in self._translator.stream(sources, decoding=self._decoding):
+                if interrupted():
+                    return None
+                translated[-1].append(result.translations[0].text)
+        return translated
+
+    def _scores(self, translated):
+        names = tuple(dict.fromkeys(("bleu", "chrf", *self._hp.metrics)))
+        references = [[reference for _, reference in pairs] for pairs in self._pairs]
+        scores = metrics.score(sum(translated, []), sum(references, []), names=names)
+        values = {f"dev_{name}": score.value for name, score in scores.items()}
+        if len(self._names) > 1:
+            for number, name in enumerate(self._names):
+                alone = metrics.score(translated[number], references[number], names=("bleu",))
+                values[f"dev_bleu_{number}_{name}"] = alone["bleu"].value
+        return values
+
+    def _attention(self, sources):
+        images = []
+        for result in self._translator.stream(sources, decoding=self._decoding, details=True):
+            best = result.translations[0]
+            if best.target_pieces:
+                images.append(
+                    plots.attention(
+                        best.attention, source=result.source_pieces, target=best.target_pieces
+                    )
+                )
+        return images
+
+    def _projection(self, locs):
+        if locs is None:
+            return None
+        columns = {"corpus": [], "length": [], "text": []}
+        for number, (name, encoded) in enumerate(zip(self._names, self._encoded, strict=True)):
+            columns["corpus"] += [name] * len(encoded)
+            columns["length"] += (encoded.x.lengths - 1).tolist()  # </s> is no word
+            columns["text"] += [source for source, _ in self._pairs[number]]
+        # Every n-th sentence, so that each corpus has its share.
+        stride = slice(None, None, -(-len(locs) // PROJECTED))
+        metadata = {name: values[stride] for name, values in columns.items()}
+        return {"vectors": locs[stride], "metadata": metadata}

@@ -82,6 +82,10 @@ class Loop:
         """The number of updates so far."""
         return self._batches // self.hp.gradient_accumulation_steps
 
+    def seconds(self):
+        """Return the seconds of the whole run, restarts included."""
+        return self._watch.total()
+
     def resume(self):
         """Continue from the newest checkpoint that is whole; return whether there was one."""
         if self.is_chief:

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 from aevnmt_tf import hparams, run_directory
@@ -16,6 +17,19 @@ SAME_MODEL = tuple(
     for setting in hparams.GROUPS[group]
     if setting.name not in ("dropout", "word_dropout", "word_dropout_source")
 ) + ("src", "tgt")
+
+# What the run's subword models are made from.
+FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (
+    "share_vocab",
+    "src",
+    "tgt",
+    "train_prefix",
+    "synthetic_prefix",
+    "vocab_prefix",
+    "demo_pairs",
+    "sos",
+    "eos",
+)
 
 # These may differ without changing what is trained, so that nobody has to be told.
 UNREMARKABLE = tuple(
@@ -65,15 +79,16 @@ def _lock(file, out_dir):
 
 def _compare(hp, out_dir, *, report):
     """Refuse the directory of another model; mention what else has changed."""
-    has_weights = any(
-        run_directory.listing(out_dir / folder)
-        for folder in (run_directory.CHECKPOINTS, run_directory.BEST)
-    )
     path = out_dir / run_directory.HPARAMS
-    if not has_weights or not path.exists():
+    if not path.exists():
         return
     before, now = hparams.load(path).to_dict(), hp.to_dict()
     changed = [name for name in now if before.get(name) != now[name]]
+    if not _has_weights(out_dir):
+        if any(name in FROM_TEXT for name in changed):
+            # Nothing was learnt with the old subword models, so that new ones cost nothing.
+            shutil.rmtree(out_dir / run_directory.TEXT, ignore_errors=True)
+        return
     fatal = [name for name in changed if name in SAME_MODEL]
     if fatal:
         raise UserError(
@@ -83,6 +98,11 @@ def _compare(hp, out_dir, *, report):
     remarkable = [name for name in changed if name not in UNREMARKABLE]
     if remarkable:
         report(f"changed since the last start: {_listed(remarkable, before, now)}")
+
+
+def _has_weights(out_dir):
+    folders = (run_directory.CHECKPOINTS, run_directory.BEST)
+    return any(run_directory.listing(out_dir / folder) for folder in folders)
 
 
 def _listed(names, before, now):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from aevnmt_tf.analysis import projector
 from aevnmt_tf.training import snapshots
 
 TRAIN_SCALARS = (
@@ -84,6 +85,11 @@ class TensorBoard:
         with self._dev.as_default(step):
             for number, image in enumerate(images):
                 tf.summary.image(f"attention/{number}", image[None])
+
+    def projection(self, projection):
+        """Show z in the projector: keyword arguments of analysis.projector.write."""
+        with snapshots.sentences(f"write {self._folder}"):
+            projector.write(self._folder, **projection)
 
     def translations(self, step, rows):
         """Write translations: rows of (source, reference, translation)."""

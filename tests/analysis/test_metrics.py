@@ -10,22 +10,27 @@ from aevnmt_tf.analysis import metrics
 def test_scores_are_those_of_sacrebleu():
     hypotheses = ["the small dog runs fast .", "a cat sat on the mat ."]
     references = ["the small dog ran fast .", "the cat sat on a mat ."]
-    scores = metrics.score(hypotheses, references)
+    scores = metrics.score(hypotheses, references, names=("bleu", "chrf", "ter"))
     expected = sacrebleu.corpus_bleu(hypotheses, [references])
-    assert scores.bleu == pytest.approx(expected.score)
-    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
-    assert scores.bleu_signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
-    assert "version" in scores.chrf_signature
+    assert scores["bleu"].value == pytest.approx(expected.score)
+    expected = sacrebleu.corpus_chrf(hypotheses, [references])
+    assert scores["chrf"].value == pytest.approx(expected.score)
+    expected = sacrebleu.corpus_ter(hypotheses, [references])
+    assert scores["ter"].value == pytest.approx(expected.score)
+    assert scores["bleu"].signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+    assert "version" in scores["chrf"].signature
+    assert metrics.signatures()["bleu"] == scores["bleu"].signature
 
 
 def test_a_perfect_translation_scores_100():
     lines = ["one two three four five .", "six seven eight nine ten ."]
-    assert metrics.score(lines, lines).bleu == pytest.approx(100.0)
-    assert metrics.score(lines, lines).chrf == pytest.approx(100.0)
+    scores = metrics.score(lines, lines)
+    assert scores["bleu"].value == pytest.approx(100.0)
+    assert scores["chrf"].value == pytest.approx(100.0)
 
 
 def test_empty_translations_score_0():
-    assert metrics.score(["", ""], ["a b c d e", "f g h i j"]).bleu == 0.0
+    assert metrics.score(["", ""], ["a b c d e", "f g h i j"])["bleu"].value == 0.0
 
 
 def test_active_units():

@@ -53,6 +53,17 @@ def test_without_weights_everything_may_change(settings):
     claim(settings(num_units=16), report=pytest.fail)
 
 
+def test_without_weights_other_text_settings_make_new_subword_models(settings, tmp_path):
+    model = tmp_path / "run" / "text" / "spm.en.model"
+    claim(settings())
+    model.parent.mkdir()
+    model.write_text("old")
+    claim(settings(learning_rate=0.5))
+    assert model.exists()
+    claim(settings(learning_rate=0.5, vocab_size=500))
+    assert not model.exists()
+
+
 def test_a_second_process_is_refused(settings):
     with ownership.claim(settings()):
         with pytest.raises(UserError, match="another process is training"):
