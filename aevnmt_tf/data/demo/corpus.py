@@ -17,7 +17,7 @@ NEWS, TALK = 0, 1
 STAMP = "demo.json"
 _PATTERNS = {NEWS: news.PATTERNS, TALK: talk.PATTERNS}
 _PATIENCE = 2000  # throws without a new pair before we say that the grammar is used up
-_MAX_WORDS = 18
+_WORDS = range(4, 19)  # how long either side may be
 
 
 class Pair(NamedTuple):
@@ -40,11 +40,11 @@ def _stream(seed):
     """Endless pairs, with repetitions; the registers take turns by chance."""
     dice = Dice(seed)
     while True:
-        register = dice.below(2)
-        said = dice.weighted(_PATTERNS[register])(dice)
+        register, said = dice.below(2), None
         # A pattern gives nothing when its random parts do not go together.
-        if said and max(len(side.split()) for side in said) <= _MAX_WORDS:
-            yield Pair(*said, register)
+        while not said or not all(len(side.split()) in _WORDS for side in said):
+            said = dice.weighted(_PATTERNS[register])(dice)
+        yield Pair(*said, register)
 
 
 def generate(*, seed, num_pairs):

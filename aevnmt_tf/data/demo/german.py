@@ -114,8 +114,17 @@ def _verbs(item):
     return inflection.finite(verb, person, tense), verb.prefix, []
 
 
-def _reflexive(item):
-    return inflection.reflexive(item.subject.person) if item.verb.reflexive else ""
+def _pronouns(item):
+    """The light pronouns before and behind a subject that stands behind the verb.
+
+    A noun lets them pass: "Gestern hat sich der Minister ...", "Morgen hilft mir mein Bruder".
+    """
+    reflexive = [inflection.reflexive(item.subject.person)] if item.verb.reflexive else []
+    direct = [phrase(p, "acc") for p in (item.accusative,) if isinstance(p, Pronoun)]
+    receiver = [phrase(p, "dat") for p in (item.dative,) if isinstance(p, Pronoun)]
+    if isinstance(item.subject, Common | Name):
+        return reflexive + receiver, direct
+    return [], reflexive + direct + receiver
 
 
 def _indefinite(item):
@@ -124,22 +133,20 @@ def _indefinite(item):
 
 
 def _middle(item):
-    """What stands between subject and final verbs, from light and known to heavy and new."""
-    pronouns, dative, accusative = [], [], []
+    """What stands between the pronouns and the final verbs, from known to new."""
+    dative, accusative = [], []
     kein = False
-    if item.accusative and not isinstance(item.accusative, Relative | Asked):
+    if isinstance(item.accusative, Common | Name):
         kein = item.negated and _indefinite(item.accusative)
-        said = phrase(item.accusative, "acc", negated=kein)
-        (pronouns if isinstance(item.accusative, Pronoun) else accusative).append(said)
-    if item.dative and not isinstance(item.dative, Relative | Asked):
-        said = phrase(item.dative, "dat")
-        (pronouns if isinstance(item.dative, Pronoun) else dative).append(said)
+        accusative = [phrase(item.accusative, "acc", negated=kein)]
+    if isinstance(item.dative, Common | Name):
+        dative = [phrase(item.dative, "dat")]
     known = not _indefinite(item.accusative)
     time = [item.time.de] if item.time and item.front != "time" else []
     place = [item.place.de] if item.place and item.front != "place" else []
     adverb = [item.adverb.de] if item.adverb else []
     agent = [prepositional("von", item.agent, "dat")] if item.agent else []
-    words = pronouns + time + dative + place + agent
+    words = time + dative + place + agent
     words += accusative + adverb if known else adverb + accusative
     if item.negated and not kein:
         words.append("nicht")
@@ -179,27 +186,23 @@ def clause(item, *, order="second"):
             ]
         )
     finite, prefix, ends = _verbs(item)
-    subject = [phrase(item.subject, "nom")]
-    if isinstance(item.subject, Pronoun | Relative | Asked):
-        after_subject = [*subject, _reflexive(item)]
-    else:
-        after_subject = [_reflexive(item), *subject]  # "Gestern hat sich der Minister ..."
-    middle, moved = _middle(item), _moved(item)
+    subject, middle, moved = phrase(item.subject, "nom"), _middle(item), _moved(item)
+    before, behind = _pronouns(item)
+    field = [*before, subject, *behind, *middle, *ends]
     if order == "final":
         # The finite verb comes last and takes its prefix back: "ablehnt".
-        words = [moved, *after_subject, *middle, *ends, prefix + finite]
+        words = [moved, *field, prefix + finite]
     elif order == "first":
-        words = [finite, *after_subject, *middle, *ends, prefix]
+        words = [finite, *field, prefix]
+    elif moved or item.front:
+        words = [moved or getattr(item, item.front).de, finite, *field, prefix]
     else:
-        fronted = moved or (getattr(item, item.front).de if item.front else "")
-        if fronted:
-            words = [fronted, finite, *after_subject, *middle, *ends, prefix]
-        else:
-            words = [*subject, finite, _reflexive(item), *middle, *ends, prefix]
+        words = [subject, finite, *before, *behind, *middle, *ends, prefix]
     return " ".join(word for word in words if word)
 
 
 def imperative(item):
     """A command to a friend: "Leg das Buch auf den Tisch", "Ruf mich an"."""
-    words = [inflection.imperative(item.verb), *_middle(item), item.verb.prefix]
+    pronouns = _pronouns(item)[1]
+    words = [inflection.imperative(item.verb), *pronouns, *_middle(item), item.verb.prefix]
     return " ".join(word for word in words if word)

@@ -45,7 +45,8 @@ def actor(dice, tags):
     if "speaker" in noun.tags and "official" in noun.tags and dice.chance(0.4):
         det = "a" if noun.en == "spokeswoman" and dice.chance(0.6) else "the"
         return Common(noun, det, of=Common(dice.pick(nouns.NEWS["firm"])))
-    det = "a" if {"firm", "speaker"} & set(noun.tags) and dice.chance(0.25) else "the"
+    may_be_new = {"firm", "speaker"} & set(noun.tags) and "official" not in noun.tags
+    det = "a" if may_be_new and dice.chance(0.25) else "the"
     return choice.with_adjective(dice, Common(noun, det), 0.2)
 
 

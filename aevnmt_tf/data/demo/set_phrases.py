@@ -130,7 +130,7 @@ def _liking(dice):
         item = replace(item, det="the", count=None)
     verb = verbs.special("gefallen" if kind == "liked" else "schmecken")
     negated = dice.chance(0.25)
-    asks = who.person == YOU or dice.chance(0.15)
+    asks = who.person == YOU or (who.person not in (ME, WE) and dice.chance(0.15))
     spoken = Clause(verb, who, accusative=item, negated=negated, talk=True)
     en = english.clause(spoken, question=asks)
     said = Clause(verb, item, dative=who, negated=negated, talk=True)
@@ -159,7 +159,7 @@ def _feeling(dice):
     tense = dice.pick(("present", "past"))
     time = past_time(dice) if tense == "past" and dice.chance(0.5) else None
     said = Clause(_SEIN, who, rest=rest, tense=tense, time=time, talk=True)
-    if dice.chance(0.2):
+    if who.person not in (ME, WE) and dice.chance(0.25):
         en, de = choice.question(said)[0], choice.question(replace(said, verb=verb))[1]
         return pair(en, de, "?")
     if time and dice.chance(0.4):
@@ -198,7 +198,7 @@ def _comparison(dice):
     en, de = dice.pick(_COMPARED)
     rest = Adjunct(f"{en} than {than}", f"{de} als {als}")
     clause = Clause(_SEIN, who, rest=rest, talk=True)
-    if dice.chance(0.2):
+    if who.person not in (ME, WE) and dice.chance(0.25):
         return pair(*choice.question(clause), "?")
     return pair(*filled(dice, clause, 0.2))
 

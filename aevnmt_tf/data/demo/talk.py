@@ -237,17 +237,19 @@ def _opinion(dice):
         )
     )
     clause, frame = event(dice)
-    if clause.subject.person == ME or (clause.subject.person == YOU and "know" in opener[0]):
+    asks = opener[0].startswith("do ")
+    who = clause.subject.person
+    if who == ME or (who == YOU and (asks or "know" in opener[0])):
         return None
     en, de = choice.subordinate(*opener, told(dice, clause, frame, front=False))
-    return pair(en, de, "?" if opener[0].startswith("do ") else ".")
+    return pair(en, de, "?" if asks else ".")
 
 
 def _relative(dice):
     """The jacket that I bought yesterday is too small."""
     frame = dice.pick(_THINGS)
     noun = dice.pick(nouns.TALK[dice.pick(frame.objects[0][1])])
-    fitting = words.fitting(noun)
+    fitting = [a for a in words.fitting(noun) if a.en != "new"]
     if not fitting or {"mass", "sought"} & set(noun.tags):
         return None
     plural = "countable" in noun.tags and dice.chance(0.2)

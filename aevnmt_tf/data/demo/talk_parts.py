@@ -185,7 +185,9 @@ def told(dice, clause, frame=None, *, front=True, long=False):
             clause, tense="future", time=future_time(dice, long=long), negated=negated
         )
     elif kind == "perfect":
-        clause = replace(clause, tense="perfect", adverb=dice.pick(words.TALK_ADVERBS))
+        sought = clause.verb.infinitive == "suchen"  # one finally finds, but not seeks
+        adverb = words.TALK_ADVERBS[0] if sought else dice.pick(words.TALK_ADVERBS)
+        clause = replace(clause, tense="perfect", adverb=adverb)
     else:
         clause = _wanted(dice, clause, negated)
     if front and clause.time and dice.chance(0.35):
