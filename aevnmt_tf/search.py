@@ -372,6 +372,23 @@ def uniforms(seeds, *, stream, count):
     return tf.cast(bits, tf.float32) * 2.0**-23
 
 
+def split_seeds(seeds, *, count):
+    """[B] seeds to [B, count] int64 ones whose numbers have nothing to do with each other."""
+    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
+    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
+    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
+    last = tf.constant(0xFFFFFFFF, tf.uint32)  # a stream that no one else uses
+    low, high = (
+        tf.cast(word, tf.int64) for word in _threefry(key, (last + 0 * places, places))
+    )
+    return tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, tf.int64)), low)
+
+
+def normals(seeds, *, stream, count):
+    """Standard normal numbers [B, count], made of `uniforms`."""
+    return tf.math.ndtri(uniforms(seeds, stream=stream, count=count) + 2.0**-24)
+
+
 def _low_word(number):
     return tf.cast(tf.bitwise.bitwise_and(number, tf.constant(0xFFFFFFFF, tf.int64)), tf.uint32)
 
