@@ -120,8 +120,11 @@ def raw_prefixes(value) -> tuple[str, ...]:
     found = []
     for prefix in prefixes(value):
         folder, name = Path(prefix).parent, Path(prefix).name
+        manifest = read(folder)
         tokenised = (
-            _is_prepared(prefix) and read(folder)["settings"]["text_pipeline"] == "moses"
+            manifest is not None
+            and name in manifest["corpora"]
+            and manifest["settings"]["text_pipeline"] == "moses"
         )
         found.append(str(folder / "raw" / name) if tokenised else prefix)
     return tuple(found)

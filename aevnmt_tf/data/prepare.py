@@ -102,7 +102,7 @@ def _prepare(hp, out, *, report, mono) -> dict:
         if corpus.kind == "train" and not len(corpus):
             raise UserError(f"{corpus.source}: cleaning leaves no pair; check the files.")
     if hp.text_pipeline == "moses":
-        pipelines, corpora = _segment(hp, pipelines, corpora)
+        pipelines, corpora = _segment(hp, pipelines, corpora, report=report)
     if tokenizers is None:
         tokenizers = _learn(hp, corpora, report=report)
     for corpus in corpora:
@@ -209,18 +209,25 @@ def _truecase(hp, pipelines, corpora):
     return known, [corpus.map(truecase, "Truecasing") for corpus in corpora]
 
 
-def _segment(hp, pipelines, corpora):
+def _segment(hp, pipelines, corpora, *, report):
     """Return the pipelines with merges, given or learnt, and the corpora in subwords."""
     if hp.subword_option == "bpe" and hp.vocab_prefix is None:
         words = {lang: moses.count_words(_natural(corpora, lang)) for lang in pipelines}
         groups = [tuple(words)] if hp.share_vocab else [(lang,) for lang in words]
         pipelines = dict(pipelines)
         for group in groups:
+            name = " and ".join(group)
             codes = moses.learn_codes(
                 sum((words[lang] for lang in group), start=moses.count_words([])),
                 num_merges=hp.vocab_size,
-                name=f"the training text ({' and '.join(group)})",
+                name=f"the training text ({name})",
             )
+            num_merges = codes.count("\n") - 1
+            if num_merges < hp.vocab_size:
+                report(
+                    f"{name}: the text gives {num_merges:,} BPE merges, fewer than vocab_size "
+                    f"{hp.vocab_size:,}; no other pair of symbols occurs twice."
+                )
             pipelines.update({lang: pipelines[lang].with_codes(codes) for lang in group})
     segment = {lang: pipeline.segment for lang, pipeline in pipelines.items()}
     return pipelines, [corpus.map(segment, "Segmenting") for corpus in corpora]

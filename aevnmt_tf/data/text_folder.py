@@ -71,8 +71,9 @@ def load_pipelines(hp, folder) -> Pipelines:
     """Return both languages' pipelines of the folder; an error where moses lacks one."""
     if hp.text_pipeline != "moses":
         return {}
-    found = {lang: moses.load(folder, lang) for lang in (hp.src, hp.tgt)}
-    for lang, pipeline in found.items():
+    found = {}
+    for lang in (hp.src, hp.tgt):
+        pipeline = moses.load(folder, lang)
         if pipeline is None:
             raise UserError(
                 f"text_pipeline moses needs moses.{lang}.truecaser in {folder}, beside the "
@@ -80,6 +81,7 @@ def load_pipelines(hp, folder) -> Pipelines:
                 'tokenised already, set text_pipeline to "sentencepiece" and subword_option '
                 'to "bpe" or "".'
             )
+        found[lang] = pipeline
     return found
 
 

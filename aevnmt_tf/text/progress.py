@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 def track(
     items: Iterable[Item], description: str, *, total: int | None = None
-) -> Iterator[Item]:
+) -> Generator[Item, None, None]:
     """Yield the items and show how far they have come.
 
     Args:

@@ -135,7 +135,7 @@ class TestMoses:
     """Raw text is prepared in the run's directory, prepared text is taken as it is."""
 
     def test_raw_text_is_prepared_once(self, settings, tmp_path):
-        hp = settings(text_pipeline="moses", vocab_size=60)
+        hp = settings(text_pipeline="moses", vocab_size=15)
         said = []
         found = ensure_prepared(hp, tmp_path / "run" / "text", report=said.append)
         assert len(said) == 1 and "Moses" in said[0]
@@ -169,6 +169,20 @@ class TestMoses:
         assert len(said) == 1
         assert content(tmp_path / "run" / "text") == models
         assert len(read_pairs(found.hp.train_prefix, src="en", tgt="de")) == 150
+
+    def test_merges_that_cannot_be_found_are_reported(self, settings, tmp_path):
+        said = []
+        prepare(
+            settings(text_pipeline="moses", vocab_size=999),
+            tmp_path / "out",
+            report=said.append,
+        )
+        assert len(said) == 2
+        codes = (tmp_path / "out" / "text" / "moses.de.codes").read_text().splitlines()
+        assert (
+            f"de: the text gives {len(codes) - 1} BPE merges, fewer than vocab_size 999"
+            in said[1]
+        )
 
     def test_prepared_text_is_not_prepared_twice(self, settings, tmp_path):
         hp = settings(text_pipeline="moses", vocab_size=60)
