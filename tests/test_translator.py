@@ -1,0 +1,366 @@
+"""The decode path with tiny random models: text in, text out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import aevnmt_tf
+from aevnmt_tf import run_directory, search, text, translator
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.nets import search_step
+from aevnmt_tf.training import snapshots
+from aevnmt_tf.translator import Decoding, Translator
+from tests import tiny
+
+WORDS = "<unk> <s> </s> a b c d e f g h".split()
+LINES = ["a b c", "d e f g h a b c d e f", "", "h", "a a a a a", "c b", "   ", "zz b", "e"]
+SYSTEMS = ["cond", "joint", "source_only", "KLq", "l2"]
+
+
+def make(system="source_only", *, scale=0.8, seed=0, **changes):
+    model_changes = {k: v for k, v in changes.items() if k in ("decoder_style",)}
+    model = tiny.build(
+        system, vocab_x=len(WORDS), vocab_y=len(WORDS), scale=scale, seed=seed, **model_changes
+    )
+    # </s> must not come at once.
+    if model.decoder.out_y.bias is not None:
+        bias = model.decoder.out_y.bias.numpy()
+        bias[text.EOS] -= 2.0
+        model.decoder.out_y.bias.assign(bias)
+    hp = tiny.settings(system, **{"infer_batch_size": 4, "beam_width": 3, **changes})
+    tokenizer = text.VocabularyTokenizer(WORDS)
+    return Translator(model, tokenizer, tokenizer, hp)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return make()
+
+
+# The step that search uses.
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("style", ["paper", "tf_nmt"])
+def test_search_step_is_the_models_step(style, width):
+    model = tiny.build("source_only", decoder_style=style)
+    batch = tiny.batch()
+    memory, state = model.start(
+        batch["x"], batch["x_len"], model.z_for_prediction(batch["x"], batch["x_len"])
+    )
+    rows = len(tiny.PAIRS) * width
+    state = tf.nest.map_structure(
+        lambda s: (
+            tf.repeat(s, width, axis=0) + tf.random.stateless_normal([rows, s.shape[1]], [1, 2])
+        ),
+        state,
+    )
+    y = tf.random.stateless_uniform([rows], [3, 4], 0, tiny.VOCAB_Y, tf.int32)
+    tiled = tf.nest.map_structure(lambda m: tf.repeat(m, width, axis=0), memory)
+    expected = model.step(tiled, state, y)
+    step = search_step.make(model.decoder, model.emb_y, width=width)
+    got = step(step.memory(memory), state, y)
+    for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_search_step_without_room_for_the_projection(monkeypatch):
+    monkeypatch.setattr(search_step, "MOST_PROJECTED", 10)
+    test_search_step_is_the_models_step("paper", 3)
+
+
+# Translating.
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_translates(system):
+    translations = make(system).translate(LINES)
+    assert len(translations) == len(LINES)
+    assert translations[2] == translations[6] == "", "empty in, empty out"
+    assert any(translations)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"search": "greedy"}, {"search": "sample", "z": "sample"}]
+)
+def test_a_line_does_not_depend_on_the_others(shared, options):
+    together = shared.n_best(LINES, **options)
+    # A line's number is part of its seed.
+    alone = [shared.n_best([""] * i + [line], **options)[i] for i, line in enumerate(LINES)]
+    for a, b in zip(alone, together, strict=True):
+        assert [t.text for t in a] == [t.text for t in b]
+        np.testing.assert_allclose([t.score for t in a], [t.score for t in b], rtol=1e-4)
+
+
+def test_order_and_number_of_lines(shared):
+    lines = [LINES[i % len(LINES)] for i in np.random.default_rng(0).permutation(40)]
+    once = dict(zip(LINES, shared.translate(LINES), strict=True))
+    assert shared.translate(lines) == [once[line] for line in lines]
+    assert shared.translate([]) == []
+
+
+def test_streams(shared):
+    """The first results come before the whole input is read."""
+    read = []
+
+    def endless():
+        for number in range(10**9):
+            read.append(number)
+            yield LINES[number % len(LINES)]
+
+    results = shared.stream(endless(), decoding=Decoding.of(shared.hp))
+    first = next(results)
+    assert first.translations and len(read) == shared.hp.infer_batch_size
+    for _ in range(300):
+        next(results)
+    assert len(read) <= 300 + translator.WINDOW * shared.hp.infer_batch_size
+
+
+def test_scores_are_those_of_the_model(shared):
+    """log P(y|x, z) of what was found, recomputed from whole sentences."""
+    found = shared.n_best(LINES, n_best=3)
+    for line, translations in zip(LINES, found, strict=True):
+        if not line.strip():
+            continue
+        x, x_len, _ = shared.encode(tf.constant([line]))
+        for translation in translations:
+            y = text.append_eos(shared.y_tokenizer.encode(tf.constant([translation.text])))
+            batch = {"x": x, "x_len": x_len, "y": y.to_tensor(text.EOS)}
+            batch["y_len"] = tf.cast(y.row_lengths(), tf.int32)
+            limit = int(Decoding.of(shared.hp).limits(x_len)[0])
+            if len(translation.text.split()) == limit or "<unk>" in translation.text:
+                continue  # it did not finish, or its words have no ids
+            terms = shared.model.loss_terms(batch, z=shared.z(x, x_len))
+            np.testing.assert_allclose(-terms.nll_y[0], translation.log_prob, rtol=1e-4)
+            penalty = ((5 + int(batch["y_len"][0])) / 6) ** shared.hp.length_penalty_weight
+            np.testing.assert_allclose(
+                translation.score, translation.log_prob / penalty, rtol=1e-5
+            )
+
+
+def test_served_graph_is_the_offline_one(shared):
+    """What export traces: strings to strings in one graph."""
+    decoding = Decoding.of(shared.hp, n_best=2)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def serve(source):
+        x, x_len, _ = shared.encode(source)
+        found = shared.search(x, x_len, seeds=tf.zeros_like(x_len), decoding=decoding)
+        return shared.translations(found, x_len)
+
+    texts, scores = serve(tf.constant(LINES))
+    for row, translations in enumerate(shared.n_best(LINES, n_best=2)):
+        for k, translation in enumerate(translations):
+            assert texts[row, k].numpy().decode() == translation.text
+            np.testing.assert_allclose(scores[row, k], translation.score, rtol=1e-4)
+
+
+# z.
+
+
+def test_z_as_the_model_was_trained():
+    for system in ("source_only", "KLq", "l2"):
+        t = make(system)
+        x, x_len, _ = t.encode(tf.constant(LINES[:2]))
+        np.testing.assert_allclose(t.z(x, x_len), t.model.predict_z(x, x_len).mean())
+    assert make("cond").z(x, x_len) is None
+
+
+def test_z_zero_and_sample(shared):
+    x, x_len, _ = shared.encode(tf.constant(["a b c"] * 2000))
+    assert not shared.z(x[:2], x_len[:2], kind="zero").numpy().any()
+    z = shared.z(x, x_len, kind="sample", seeds=tf.range(2000)).numpy()
+    q = shared.model.predict_z(x[:1], x_len[:1]).distribution
+    np.testing.assert_allclose(z.mean(0), q.loc[0], atol=4 * q.scale[0].numpy().max() / 44)
+    np.testing.assert_allclose(z.std(0), q.scale[0], rtol=0.08)
+    again = shared.z(x[:5], x_len[:5], kind="sample", seeds=tf.constant([4, 3, 2, 1, 0]))
+    np.testing.assert_allclose(again, z[4::-1], rtol=1e-5, atol=1e-6)
+
+
+def test_z_sample_of_a_point_is_the_point():
+    t = make("l2")
+    x, x_len, _ = t.encode(tf.constant(LINES[:2]))
+    z = t.z(x, x_len, kind="sample", seeds=tf.range(2))
+    np.testing.assert_allclose(z, t.z(x, x_len))
+
+
+def test_seeds(shared):
+    options = {"search": "sample", "z": "sample", "n_best": 3}
+    one = shared.n_best(LINES, seed=5, **options)
+    assert one == shared.n_best(LINES, seed=5, **options)
+    assert one != shared.n_best(LINES, seed=6, **options)
+    assert len({t.text for t in one[1]}) == 3, "a sample each"
+
+
+def test_draws_of_z_compete():
+    """The best of several draws is the best of what each draw finds."""
+    t = make(scale=1.5)
+    decoding = Decoding.of(t.hp, z="sample", num_z=3, n_best=4)
+    x, x_len, _ = t.encode(tf.constant(LINES[:2]))
+    seeds = tf.constant([7, 8])
+    found = t.search(x, x_len, seeds=seeds, decoding=decoding)
+    assert found.ids.shape[:2] == (2, 4)
+    assert (np.diff(found.scores.numpy()) <= 0).all()
+    scores = []
+    for k in range(3):
+        one = dataclasses.replace(decoding, num_z=1, n_best=3)
+        split = search.split_seeds(seeds, count=3)[:, k]
+        scores.append(t.search(x, x_len, seeds=split, decoding=one).scores)
+    expected = -np.sort(-np.concatenate(scores, 1), axis=1)[:, :4]
+    np.testing.assert_allclose(found.scores, expected, rtol=1e-4)
+
+
+# Options.
+
+
+def test_decoding_follows_the_settings():
+    def of(**changes):
+        return Decoding.of(tiny.settings("source_only", **changes))
+
+    assert of(beam_width=7).search == "beam" and of(beam_width=7).beam_width == 7
+    assert of(beam_width=0).search == "greedy"
+    sampled = of(sampling_temperature=0.5, num_translations_per_input=4)
+    assert (sampled.search, sampled.temperature, sampled.n_best) == ("sample", 0.5, 4)
+    assert of(tgt_max_len_infer=9).max_length == 9
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"search": "mbr"}, "search must be beam or greedy or sample"),
+        ({"z": "mode"}, "z must be"),
+        ({"n_best": 11}, "n_best 11 is more than beam search finds"),
+        ({"n_best": 2, "search": "greedy"}, "n_best 2 is more than greedy search finds"),
+        ({"num_z": 2}, "num_z above 1 needs z sample"),
+    ],
+)
+def test_bad_options(changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Decoding(**changes)
+
+
+def test_lengths(shared):
+    long = shared.n_best(LINES, force_length=9, n_best=3)
+    for line, translations in zip(LINES, long, strict=True):
+        for t in translations:
+            assert not line.strip() or len(t.text.split()) in (8, 9)
+    for t in shared.translate(LINES, max_length=2):
+        assert len(t.split()) <= 2
+
+
+def test_long_lines_are_cut():
+    t = make(src_max_len_infer=3)
+    results = list(t.stream(["a b c", "a b c d e"], decoding=Decoding.of(t.hp)))
+    assert [r.was_cut for r in results] == [False, True]
+    assert results[0].translations == results[1].translations
+
+
+def test_long_sentences_come_in_small_batches(shared, monkeypatch):
+    monkeypatch.setattr(translator, "MOST_WORDS", 12)
+    sizes = [x.shape for *_, x, _ in shared._batches(LINES)]
+    assert sum(rows for rows, _ in sizes) == len(LINES)
+    assert all(rows * time <= 12 or rows == 1 for rows, time in sizes)
+    assert all(rows <= 4 for rows, _ in sizes)
+
+
+def test_details(shared):
+    (result,) = shared.stream(["a b zz"], decoding=Decoding.of(shared.hp), details=True)
+    assert result.source_pieces == ["a", "b", "<unk>", "</s>"]
+    best = result.translations[0]
+    assert best.attention.shape == (len(best.target_pieces), 4)
+    np.testing.assert_allclose(best.attention.sum(1), 1, rtol=1e-5)
+    x, x_len, _ = shared.encode(tf.constant(["a b zz"]))
+    np.testing.assert_allclose(result.z, shared.z(x, x_len)[0], rtol=1e-5)
+
+
+def test_embed(shared):
+    loc, scale = shared.embed(LINES)
+    assert loc.shape == scale.shape == (len(LINES), 4) and (scale > 0).all()
+    alone = shared.embed(LINES[1:2])
+    np.testing.assert_allclose(alone[0][0], loc[1], rtol=1e-4, atol=1e-5)
+    assert not make("l2").embed(["a"])[1].any()
+    with pytest.raises(UserError, match="a cond model has no z"):
+        make("cond").embed(["a"])
+
+
+def test_new_weights_are_used(shared):
+    """The dev scores during training come from one translator."""
+    t = make()
+    before = t.translate(LINES)
+    tiny.randomise(t.model, seed=9, scale=0.8)
+    assert t.translate(LINES) != before
+
+
+# A run's directory.
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run with random weights in best/ and others in checkpoints/."""
+    return save_run(tmp_path / "run")
+
+
+def save_run(folder, **changes):
+    t = make(src="en", tgt="de", **changes)
+    folder.mkdir()
+    t.hp.save(folder / run_directory.HPARAMS)
+    for lang in ("en", "de"):
+        t.x_tokenizer.save(folder / run_directory.TEXT, lang)
+    for seed, place in ((3, "best"), (4, "checkpoints")):
+        tiny.randomise(t.model, seed=seed, scale=0.8)
+        snapshots.publish(
+            folder / place, step=seed, write=lambda f: run_directory.save_weights(t.model, f)
+        )
+    return folder
+
+
+def test_load(run):
+    t = aevnmt_tf.load(run)
+    expected = make(src="en", tgt="de")
+    tiny.randomise(expected.model, seed=3, scale=0.8)
+    assert t.translate(LINES) == expected.translate(LINES)
+    tiny.randomise(expected.model, seed=4, scale=0.8)
+    assert aevnmt_tf.load(run, checkpoint="last").translate(LINES) == expected.translate(LINES)
+    assert aevnmt_tf.load(run, beam_width=1).hp.beam_width == 1
+
+
+def test_load_of_what_is_no_run(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UserError, match="is not a run"):
+            aevnmt_tf.load(folder)
+
+
+def test_moses_models_take_raw_text():
+    class Pipeline:
+        def forward(self, line):
+            return line.lower().replace(",", " ,")
+
+        def inverse(self, line):
+            return line.upper()
+
+    plain = make()
+    t = Translator(
+        plain.model,
+        plain.x_tokenizer,
+        plain.y_tokenizer,
+        plain.hp,
+        x_moses=Pipeline(),
+        y_moses=Pipeline(),
+    )
+    assert t.translate(["A B, c"]) == [plain.translate(["a b , c"])[0].upper()]
+
+
+def test_sentencepiece(tmp_path):
+    from aevnmt_tf.text import sentencepiece_tokenizer
+
+    lines = [f"the house number {i} is red and blue" for i in range(50)]
+    proto = sentencepiece_tokenizer.train(lines, vocab_size=320)
+    tokenizer = text.SentencePieceTokenizer(proto)
+    model = tiny.build(
+        "source_only", vocab_x=tokenizer.vocab_size, vocab_y=tokenizer.vocab_size
+    )
+    t = Translator(model, tokenizer, tokenizer, tiny.settings("source_only", beam_width=2))
+    odd = ["the house", "", "\0", "a\0b", " \u2028 ", "\U0001f600 日本", "x" * 3000]
+    assert len(t.translate(odd)) == len(odd)
