@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from aevnmt_tf.data.demo import inflection
 from aevnmt_tf.data.demo.meaning import (
     YOU_FORMAL,
@@ -177,14 +175,9 @@ def clause(item, *, order="second"):
     "final" (subordinate clause) or "infinitive" ("den Plan abzulehnen").
     """
     if order == "infinitive":
-        # The object of an infinitive clause never refers to a subject of its own.
-        verb = item.verb
-        return " ".join(
-            [
-                *_middle(replace(item, time=None)),
-                f"{verb.prefix}zu{verb.infinitive}" if verb.prefix else f"zu {verb.infinitive}",
-            ]
-        )
+        # A separable verb takes the "zu" in its middle.
+        zu = f"{item.verb.prefix}zu" if item.verb.prefix else "zu "
+        return " ".join([*_pronouns(item)[1], *_middle(item), zu + item.verb.infinitive])
     finite, prefix, ends = _verbs(item)
     subject, middle, moved = phrase(item.subject, "nom"), _middle(item), _moved(item)
     before, behind = _pronouns(item)

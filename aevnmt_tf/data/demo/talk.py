@@ -27,7 +27,6 @@ from aevnmt_tf.data.demo.talk_parts import (
     past_time,
     person,
     subject,
-    thing,
     told,
 )
 
@@ -159,7 +158,7 @@ def _because(dice):
     who = subject(dice)
     verb, negated = dice.pick(tuple(_REASONS))
     frame = verbs.frame(verb, table=verbs.TALK)
-    item = replace(thing(dice, dice.pick(frame.objects[0][1]), who), adjective=None)
+    item = replace(event(dice, (frame,), who)[0].accusative, adjective=None)
     reasons = _REASONS[verb, negated].split()
     fitting = [a for a in words.fitting(item.noun) if a.en in reasons]
     if not fitting:
