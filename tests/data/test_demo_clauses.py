@@ -342,3 +342,15 @@ def test_genitive_and_names():
         "the government thanked Mr Weber",
         "die Regierung dankte Herrn Weber",
     )
+
+
+def test_a_relative_clause_waits_for_the_last_verb():
+    noun = nouns.find("Vorschlag")
+    inner = Clause(
+        news_verb("vorstellen"), GOVERNMENT, accusative=Relative(noun), tense="perfect"
+    )
+    clause = replace(REJECT, accusative=Common(noun, relative=inner), tense="past")
+    assert statement(clause) == (
+        "the minister rejected the proposal that the government has presented",
+        "der Minister lehnte den Vorschlag ab, den die Regierung vorgestellt hat",
+    )

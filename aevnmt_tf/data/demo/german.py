@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aevnmt_tf.data.demo import inflection
 from aevnmt_tf.data.demo.meaning import (
     YOU_FORMAL,
@@ -178,6 +180,11 @@ def clause(item, *, order="second"):
         # A separable verb takes the "zu" in its middle.
         zu = f"{item.verb.prefix}zu" if item.verb.prefix else "zu "
         return " ".join([*_pronouns(item)[1], *_middle(item), zu + item.verb.infinitive])
+    known = item.accusative
+    if order == "second" and isinstance(known, Common) and known.relative:
+        # A relative clause waits for the last verb: "lehnte den Plan ab, den ...".
+        main = clause(replace(item, accusative=replace(known, relative=None)))
+        return f"{main}, {clause(known.relative, order='final')}"
     finite, prefix, ends = _verbs(item)
     subject, middle, moved = phrase(item.subject, "nom"), _middle(item), _moved(item)
     before, behind = _pronouns(item)

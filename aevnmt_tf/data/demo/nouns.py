@@ -85,13 +85,13 @@ profit | der Gewinn, Gewinne | amount
 export | der Export, Exporte | amount
 cost | die Kosten, Kosten | amount
 bridge | die Brücke, Brücken | site
-school | die Schule, Schulen | site
-hospital | das Krankenhaus, Krankenhäuser | site
-museum | das Museum, Museen | site
-stadium | das Stadion, Stadien | site
-airport | der Flughafen, Flughäfen | site
+school | die Schule, Schulen | site toured
+hospital | das Krankenhaus, Krankenhäuser | site toured
+museum | das Museum, Museen | site toured
+stadium | das Stadion, Stadien | site toured
+airport | der Flughafen, Flughäfen | site toured
 tunnel | der Tunnel, Tunnel | site
-plant | das Werk, Werke | owned
+plant | das Werk, Werke | owned toured
 branch/branches | die Filiale, Filialen | owned
 crisis/crises | die Krise, Krisen | danger
 attack | der Angriff, Angriffe | danger
@@ -158,7 +158,7 @@ suitcase | der Koffer, Koffer | thing buy stand lost lent countable heavy under_
 jacket | die Jacke, Jacken | thing wear buy hang liked lent countable
 coat | der Mantel, Mäntel | thing wear buy hang liked lent countable
 shirt | das Hemd, Hemden | thing wear buy lie liked washed
-dress/dresses | das Kleid, Kleider | thing wear buy hang liked lent
+sweater | der Pullover, Pullover | thing wear buy lie liked lent
 hat | der Hut, Hüte | thing wear buy lie liked
 umbrella | der Regenschirm, Regenschirme | thing buy lost lent fetched countable
 ticket | die Karte, Karten | thing buy lie lost fetched countable small

@@ -44,9 +44,13 @@ _FAVOURS = tuple(
         "mitbringen waschen gießen suchen treffen einladen"
     ).split()
 )
+_WISHED = "helfen laden rufen besuchen kaufen".split()
 _CONDITIONS = tuple(
     verbs.frame(german, table=verbs.TALK)
     for german in "verlieren vergessen finden helfen einladen anrufen besuchen kaufen".split()
+)
+_RESCUES = tuple(
+    verbs.frame(german, table=verbs.TALK) for german in "helfen anrufen suchen fragen".split()
 )
 _MISSED = ("finden", "suchen", "brauchen")
 _BUYING = verbs.frame("kaufen", table=verbs.TALK)
@@ -60,7 +64,7 @@ _REASONS = {
     ("anziehen", False): "warm new beautiful red black",
     ("anziehen", True): "warm old",
     ("lesen", True): "long boring heavy",
-    ("sehen", False): "funny long",
+    ("sehen", False): "funny",
     ("sehen", True): "boring long",
 }
 _SEIN, _HABEN = verbs.special("sein"), verbs.special("haben")
@@ -210,7 +214,7 @@ def _condition(dice):
     frames = _FAVOURS if means.en == "time" else (_BUYING,)
     if dice.chance(0.4):
         inner = replace(event(dice, _CONDITIONS, first)[0], simple=True)
-        frames = _FAVOURS
+        frames = _FAVOURS if inner.verb.infinitive in _WISHED else _RESCUES
     main, _ = event(dice, frames, who)
     modal = dice.weighted((("can", 3), ("have to", 1), ("should", 1), ("", 3)))
     main = replace(main, modal=modal, tense="present" if modal else "future")

@@ -124,6 +124,8 @@ def event(dice, frames=verbs.TALK, who=None):
         if frame.verb.infinitive == "ziehen" and item.det != "this":
             # One puts on one's own clothes, and several people several.
             item = replace(item, det=own(who), plural=who.person in (WE, THEY), count=None)
+        elif frame.verb.infinitive == "kaufen" and item.det not in ("the", "a", "this", ""):
+            item = replace(item, det="the")  # one does not buy what one has
         objects.append(item)
     return choice.fill(frame, subject=who, objects=objects, talk=True), frame
 
@@ -190,7 +192,8 @@ def told(dice, clause, frame=None, *, front=True, long=False):
         clause = replace(clause, tense="perfect", adverb=adverb)
     else:
         clause = _wanted(dice, clause, negated)
-    if front and clause.time and dice.chance(0.35):
+    # "Gerade" would be heard as "just now" in front.
+    if front and clause.time and clause.time.de != "gerade" and dice.chance(0.35):
         return replace(clause, front="time")
     return clause
 

@@ -44,7 +44,7 @@ open | eröffnen | firm | acc:owned
 close | schließen (schließt schloss geschlossen) | builder | acc:site
 close | schließen (schließt schloss geschlossen) | firm | acc:owned
 sell (sold sold) | verkaufen | firm | acc:owned
-visit | besuchen | official | acc:site,owned
+visit | besuchen | official | acc:toured
 meet (met met) | treffen (trifft traf getroffen) | official | acc:official,group
 fire | entlassen (entlässt entließ entlassen) | firm | acc:staff
 hire | ein+stellen | firm | acc:staff
@@ -105,7 +105,7 @@ pick _up | ab+holen | kin | acc:kin
 call | an+rufen (ruft rief angerufen) | kin | acc:kin,visited
 !invite | ein+laden (lädt lud eingeladen) | kin | acc:kin
 visit | besuchen | kin | acc:kin
-meet (met met) | treffen (trifft traf getroffen) | kin | acc:kin
+!meet (met met) | treffen (trifft traf getroffen) | kin | acc:kin
 !ask | fragen | kin | acc:kin,visited
 ~know (knew known) | kennen (kennt kannte gekannt) | kin | acc:known,visited
 ~understand (understood understood) | verstehen (versteht verstand verstanden) | kin | acc:known
