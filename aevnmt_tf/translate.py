@@ -83,8 +83,10 @@ def run(args) -> int:
         source = stack.enter_context(_open_input(args.input))
         translator, decoding = _load(args)
         # Only now: a command that cannot work must not empty the file.
-        output = stack.enter_context(_open_output(args.output, not_the_same_as=args.input))
-        reader = Reader(source, name=_shown(args.input, "stdin"), errors=args.errors)
+        output = stack.enter_context(Output(args.output, source=args.input))
+        reader = Reader(
+            source, name="stdin" if args.input == STD else args.input, errors=args.errors
+        )
         progress = Progress()
         results = translator.stream(
             reader,
@@ -93,17 +95,16 @@ def run(args) -> int:
             details=args.format == "jsonl",
             window=1 if args.input == STD and sys.stdin.isatty() else None,
         )
-        shown = _shown(args.output, "stdout")
         for number, (line, result) in enumerate(reader.beside(results), 1):
             if result.was_cut:
                 longest = translator.hp.src_max_len_infer
                 progress.say(f"line {number} is cut to its first {longest} subwords")
             row = _jsonl(number, line, result) if args.format == "jsonl" else _text(result)
-            _write(output, row, name=shown)
+            output.write(row)
             progress.move(number)
             if not reader.waiting:  # this window is done
-                _flush(output, name=shown)
-        _flush(output, name=shown)
+                output.flush()
+        output.flush()
         progress.end()
         if reader.problem:
             raise UserError(reader.problem)
@@ -223,10 +224,6 @@ def _described(translation):
     }
 
 
-def _shown(path, standard):
-    return standard if path == STD else path
-
-
 def _open_input(path):
     if path == STD:
         return contextlib.nullcontext(sys.stdin.buffer)
@@ -239,36 +236,47 @@ def _open_input(path):
     return stream
 
 
-def _open_output(path, *, not_the_same_as):
-    if path == STD:
-        return contextlib.nullcontext(sys.stdout.buffer)
-    try:
-        if not_the_same_as != STD and os.path.exists(path):
-            if os.path.samefile(path, not_the_same_as):
-                raise UserError(f"{path} is the input as well: give another --output")
-        return gzip.open(path, "wb") if path.endswith(".gz") else open(path, "wb")
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from None
+class Output:
+    """Where lines go: a file, plain or .gz, or stdout."""
 
+    def __init__(self, path, *, source):
+        self._name = "stdout" if path == STD else path
+        self._is_file = path != STD
+        with self._sentences():
+            if self._is_file and source != STD and os.path.exists(path):
+                if os.path.samefile(path, source):
+                    raise UserError(f"{path} is the input as well: give another --output")
+            opener = gzip.open if path.endswith(".gz") else open
+            self._stream = opener(path, "wb") if self._is_file else sys.stdout.buffer
 
-def _write(output, line, *, name):
-    with _named(name):
-        output.write(f"{line}\n".encode())  # at once: an interruption leaves no half line
+    def write(self, line):
+        """Write a line at once, so that an interruption leaves no half of it."""
+        with self._sentences():
+            self._stream.write(f"{line}\n".encode())
 
+    def flush(self):
+        """Show what has been written."""
+        with self._sentences():
+            self._stream.flush()
 
-def _flush(output, *, name):
-    with _named(name):
-        output.flush()
+    def __enter__(self):
+        return self
 
+    def __exit__(self, *_):
+        with self._sentences():
+            if self._is_file:
+                self._stream.close()
 
-@contextlib.contextmanager
-def _named(name):
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UserError(f"cannot write {name}: {error.strerror}") from None
+    @contextlib.contextmanager
+    def _sentences(self):
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if not self._is_file:  # or Python tries and fails again when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise UserError(f"cannot write {self._name}: {error.strerror}") from None
 
 
 def main(argv=None) -> int:

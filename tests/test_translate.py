@@ -1,0 +1,222 @@
+"""The command: whatever comes in, a line goes out for each line, or a sentence to stderr."""
+
+import gzip
+import io
+import json
+import os
+import sys
+
+import pytest
+
+import aevnmt_tf
+from aevnmt_tf import translate, translator
+from tests.tiny_translator import LINES, save_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run that searches greedily, which is traced quickly."""
+    return save_run(tmp_path_factory.mktemp("runs") / "run", beam_width=0)
+
+
+@pytest.fixture(scope="module")
+def loaded(run):
+    return aevnmt_tf.load(run)
+
+
+@pytest.fixture
+def command(run, loaded, monkeypatch, capsysbinary):
+    """Run the command in this process: code, output, messages."""
+    kept = translator.load
+
+    def load(path, *, checkpoint=None, **overrides):
+        # The same weights without tracing the graph again.
+        if str(path) == str(run) and checkpoint is None and not overrides:
+            return loaded
+        return kept(path, checkpoint=checkpoint, **overrides)
+
+    monkeypatch.setattr(translator, "load", load)
+
+    def call(*words, stdin=b"", model=run):
+        stream = io.TextIOWrapper(io.BytesIO(stdin))
+        monkeypatch.setattr(sys, "stdin", stream)
+        code = translate.main(["--model", str(model), *map(str, words)])
+        output, messages = capsysbinary.readouterr()
+        return code, output, messages.decode()
+
+    return call
+
+
+def lines_of(*lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.fixture(scope="module")
+def expected(loaded):
+    return loaded.translate(LINES)
+
+
+def test_stdin_to_stdout(command, expected):
+    code, output, messages = command(stdin=lines_of(*LINES))
+    assert code == 0 and output == lines_of(*expected)
+    assert f"{len(LINES)} lines in" in messages
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_files(command, expected, tmp_path, end):
+    source, target = tmp_path / f"in{end}", tmp_path / f"out{end}"
+    opener = gzip.open if end else open
+    with opener(source, "wb") as file:
+        file.write(lines_of(*LINES))
+    code, output, _ = command("--input", source, "--output", target)
+    assert code == 0 and output == b""
+    with opener(target, "rb") as file:
+        assert file.read() == lines_of(*expected)
+
+
+def test_line_ends(command, loaded):
+    r"""Only \n ends a line, or \r\n; the last line may do without; a BOM is no text."""
+    stdin = "\ufeffa b\r\nc\u2028d\x0be\x85f\n\n\rh".encode()
+    code, output, _ = command(stdin=stdin)
+    assert code == 0
+    assert output == lines_of(*loaded.translate(["a b", "c\u2028d\x0be\x85f", "", "\rh"]))
+    assert command(stdin=b"")[:2] == (0, b"")
+    assert command(stdin=b"\n")[:2] == (0, b"\n")
+
+
+def test_odd_text(command):
+    odd = [
+        "\0",
+        "a\0b",
+        " ",
+        "\t",
+        "日本語",
+        "\U0001f600",
+        "a" * 100_000,
+        "<s> </s> <unk>",
+        "b",
+    ]
+    code, output, _ = command(stdin=lines_of(*odd))
+    assert code == 0 and output.count(b"\n") == len(odd)
+    assert output.splitlines()[-1] == command(stdin=b"b\n")[1].rstrip(b"\n")
+
+
+def test_bad_utf8_names_the_line_after_the_good_ones(command, loaded):
+    stdin = b"a b\nc\n\xff d\nb\n"
+    code, output, messages = command(stdin=stdin)
+    assert code == 2 and "stdin, line 3: byte 0xff is not valid UTF-8" in messages
+    assert output == lines_of(*loaded.translate(["a b", "c"]))
+    code, output, _ = command("--errors", "replace", stdin=stdin)
+    assert code == 0
+    assert output == lines_of(*loaded.translate(["a b", "c", "\ufffd d", "b"]))
+
+
+def test_long_lines_are_cut_and_named(command):
+    stdin = lines_of("a b", " ".join("abcdefgh" * 3), "c")
+    code, output, messages = command("--src_max_len_infer", 5, stdin=stdin)
+    assert code == 0 and output.count(b"\n") == 3
+    assert "line 2 is cut to its first 5 subwords" in messages
+    assert "line 1" not in messages and "line 3" not in messages
+
+
+def test_n_best(command, loaded):
+    flags = ("--search", "sample", "--n_best", 3, "--z", "sample", "--seed", 4)
+    code, output, _ = command(*flags, stdin=lines_of(*LINES))
+    rows = [line.split("\t") for line in output.decode().split("\n")[:-1]]
+    found = loaded.n_best(LINES, search="sample", n_best=3, z="sample", seed=4)
+    assert code == 0 and rows == [[t.text for t in line] for line in found]
+
+
+def test_jsonl(command, loaded):
+    flags = ("--format", "jsonl", "--search", "beam", "--beam_width", 3, "--n_best", 2)
+    code, output, _ = command(*flags, stdin=lines_of("a b", "", 'c "d'))
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert code == 0 and [row["line"] for row in rows] == [1, 2, 3]
+    assert [row["source"] for row in rows] == ["a b", "", 'c "d']
+    first = rows[0]
+    assert first["source_pieces"] == ["a", "b", "</s>"] and len(first["z"]) == 4
+    assert len(first["attention"]) == len(first["target_pieces"])
+    assert all(len(weights) == 3 for weights in first["attention"])
+    best = {key: first[key] for key in ("translation", "score", "log_prob")}
+    assert first["n_best"][0] == best and first["score"] >= first["n_best"][1]["score"]
+    assert rows[1]["translation"] == "" and rows[1]["score"] == 0
+
+
+def test_flags_beat_the_run(command, loaded):
+    _, output, _ = command("--tgt_max_len_infer", 2, stdin=lines_of(*LINES))
+    assert output == lines_of(*loaded.translate(LINES, max_length=2))
+    _, output, _ = command("--force_length", 4, stdin=lines_of("a b"))
+    assert len(output.split()) in (3, 4)
+
+
+def test_line_breaks_inside_a_translation(command, loaded, monkeypatch):
+    broken = translator.Result([translator.Translation("a\nb\r\tc", 0.0, 0.0)])
+    monkeypatch.setattr(loaded, "stream", lambda lines, **_: (broken for _ in lines))
+    assert command(stdin=b"x\ny\n")[1] == b"a b  c\na b  c\n"
+
+
+def test_an_interruption_leaves_whole_lines(command, loaded, tmp_path, monkeypatch):
+    def stream(lines, **_):
+        for number, line in enumerate(lines):
+            if number == 3:
+                raise KeyboardInterrupt
+            yield translator.Result([translator.Translation(line, 0.0, 0.0)])
+
+    monkeypatch.setattr(loaded, "stream", stream)
+    target = tmp_path / "out"
+    code, _, messages = command("--output", target, stdin=lines_of(*"abcdef"))
+    assert code == 130 and target.read_bytes() == b"a\nb\nc\n"
+    assert "Traceback" not in messages
+
+
+def test_a_full_disk(command):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    code, _, messages = command("--output", "/dev/full", stdin=b"a\n")
+    assert code == 2 and "cannot write /dev/full: No space left on device" in messages
+
+
+def broken_gzip(path):
+    path.write_bytes(gzip.compress(b"a b c\n" * 1000)[:40])
+    return path
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--input", "{tmp}/none"], "cannot read {tmp}/none: No such file"),
+        (["--input", "{tmp}"], "cannot read {tmp}: Is a directory"),
+        (["--input", "{tmp}/text.gz"], "cannot read {tmp}/text.gz: Not a gzipped file"),
+        (["--input", "{tmp}/text", "--output", "{tmp}/no/out"], "cannot write {tmp}/no/out"),
+        (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is the input as well"),
+        (["--search", "viterbi"], "invalid choice: 'viterbi'"),
+        (["--beam_width", "-1"], "beam_width"),
+        (["--n_best", "0"], "--n_best"),
+        (["--n_best", "2"], "n_best 2 is more than greedy search finds"),
+        (["--num_z", "2"], "num_z above 1 needs z sample"),
+        (["--checkpoint", "average"], "has no usable weights in average/"),
+        (["--n_bets", "2"], "did you mean --n_best"),
+    ],
+)
+def test_mistakes_are_one_sentence(command, tmp_path, words, sentence):
+    (tmp_path / "text").write_bytes(b"a\n")
+    (tmp_path / "text.gz").write_bytes(b"a\n")
+    words = [word.format(tmp=tmp_path) for word in words]
+    code, output, messages = command(*words, stdin=b"a\n")
+    assert code == 2 and output == b""
+    assert sentence.format(tmp=tmp_path) in messages and messages.count("\n") == 1
+    assert (tmp_path / "text").read_bytes() == b"a\n"
+
+
+def test_a_gzip_file_that_ends_early(command, tmp_path):
+    code, output, messages = command("--input", broken_gzip(tmp_path / "text.gz"))
+    assert code == 2 and "cannot read" in messages and "Traceback" not in messages
+    assert not output or output.endswith(b"\n")
+
+
+def test_no_run(command, tmp_path):
+    target = tmp_path / "out"
+    target.write_text("precious\n")
+    code, _, messages = command("--output", target, model=tmp_path, stdin=b"a\n")
+    assert code == 2 and f"{tmp_path} is not a run" in messages
+    assert target.read_text() == "precious\n"
