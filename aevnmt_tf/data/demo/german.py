@@ -89,7 +89,7 @@ def _verbs(item):
     perfect = item.tense == "perfect" or (
         item.tense == "past"
         and spoken
-        and not (item.modal or item.passive or verb.infinitive in ("sein", "haben"))
+        and not (item.modal or item.passive or verb.infinitive in ("sein", "haben", "kennen"))
     )
     future = item.tense == "future" and not item.talk
     tense = "past" if item.tense == "past" else "present"

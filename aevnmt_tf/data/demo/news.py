@@ -207,9 +207,12 @@ def _relative_object(dice):
     frame = dice.pick(fitting)
     if frame.verb == outer.verb:
         return None
+    maker = actor(dice, frame.subjects)
+    if getattr(maker, "noun", 0) == getattr(outer.subject, "noun", 1):
+        return None
     inner = choice.fill(
         frame,
-        subject=actor(dice, frame.subjects),
+        subject=maker,
         objects=[Relative(target.noun, target.plural)],
         talk=False,
     )

@@ -108,8 +108,8 @@ job | der Arbeitsplatz, Arbeitsplätze | jobs
 _TALK = """
 brother | der Bruder, Brüder | kin several
 sister | die Schwester, Schwestern | kin several
-mother | die Mutter, Mütter | kin
-father | der Vater, Väter | kin
+mother | die Mutter, Mütter | kin elder
+father | der Vater, Väter | kin elder
 friend | der Freund, Freunde | kin several
 neighbour | der Nachbar*, Nachbarn | kin several
 colleague | der Kollege*, Kollegen | kin several
@@ -117,10 +117,10 @@ aunt | die Tante, Tanten | kin
 uncle | der Onkel, Onkel | kin
 daughter | die Tochter, Töchter | kin child
 son | der Sohn, Söhne | kin child
-grandma | die Oma, Omas | kin
+grandma | die Oma, Omas | kin elder
 boss/bosses | der Chef, Chefs | kin
 child/children | das Kind, Kinder | kin child several
-parent | der Elternteil, Eltern | kin pluralonly
+parent | der Elternteil, Eltern | kin elder pluralonly
 dog | der Hund, Hunde | pet
 cat | die Katze, Katzen | pet
 bread | das Brot, Brote | food buy mass
@@ -207,8 +207,8 @@ doctor | die Ärztin, Ärztinnen | visited
 teacher | die Lehrerin, Lehrerinnen | visited
 bus/buses | der Bus, Busse | ride
 train | der Zug, Züge | ride
-answer | die Antwort, Antworten | known
-question | die Frage, Fragen | known
+answer | die Antwort, Antworten | known clear
+question | die Frage, Fragen | known clear
 address/addresses | die Adresse, Adressen | known
 name | der Name*, Namen | known
 time | die Zeit, Zeiten | had mass

@@ -196,6 +196,9 @@ def _comparison(dice):
     other = person(dice, who, pronoun=0)
     than, als = english.phrase(other), german.phrase(other, "nom")
     en, de = dice.pick(_COMPARED)
+    kind = getattr(getattr(other, "noun", None), "tags", ())
+    if "child" in kind or ("elder" in kind and en == "older"):
+        return None
     rest = Adjunct(f"{en} than {than}", f"{de} als {als}")
     clause = Clause(_SEIN, who, rest=rest, talk=True)
     if who.person not in (ME, WE) and dice.chance(0.25):

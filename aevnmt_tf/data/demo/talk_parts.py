@@ -178,7 +178,8 @@ def told(dice, clause, frame=None, *, front=True, long=False):
     kind = dice.weighted(table)
     negated = dice.chance(0.18) and not getattr(clause.accusative, "count", None)
     if kind == "past":
-        time = past_time(dice, long=long) if dice.chance(0.7) else None
+        timed = not clause.verb.stative and dice.chance(0.7)
+        time = past_time(dice, long=long) if timed else None
         clause = replace(clause, tense="past", time=time, negated=negated)
     elif kind == "present":
         clause = _now(dice, replace(clause, negated=negated))

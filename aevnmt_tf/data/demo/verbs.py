@@ -108,7 +108,7 @@ visit | besuchen | kin | acc:kin
 !meet (met met) | treffen (trifft traf getroffen) | kin | acc:kin
 !ask | fragen | kin | acc:kin,visited
 ~know (knew known) | kennen (kennt kannte gekannt) | kin | acc:known,visited
-~understand (understood understood) | verstehen (versteht verstand verstanden) | kin | acc:known
+~understand (understood understood) | verstehen (versteht verstand verstanden) | kin | acc:clear
 plan (planned planned planning) | planen | kin | acc:planned
 help | helfen (hilft half geholfen) | kin | dat:kin
 !thank | danken | kin | dat:kin,visited
