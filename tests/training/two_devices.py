@@ -1,0 +1,87 @@
+"""Trains on one device and on two from the same start; prints how far the weights are apart.
+
+Run by test_step.py in a process of its own: the number of logical devices is fixed once
+TensorFlow has started.
+"""
+
+import json
+import sys
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf import hparams
+from aevnmt_tf.training import step
+
+ROWS, SHARD = 5, 3
+CASES = {
+    "sgd": {"optimizer": "sgd", "learning_rate": 0.5},
+    "adam": {"optimizer": "adam", "learning_rate": 0.01},
+    "accumulation": {
+        "optimizer": "sgd",
+        "learning_rate": 0.5,
+        "gradient_accumulation_steps": 3,
+    },
+    "compiled": {"optimizer": "sgd", "learning_rate": 0.5, "jit_compile": "true"},
+}
+
+
+def batches():
+    """Batches of five rows, the last one a filler, as `data` makes them."""
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        lengths = {side: rng.integers(1, 7, ROWS).astype("int32") for side in "xy"}
+        batch = {"weight": np.ones(ROWS, "float32"), "row": np.arange(ROWS, dtype="int32")}
+        for side, length in lengths.items():
+            length[-1] = 1
+            batch[side] = rng.integers(3, 11, (ROWS, 6)).astype("int32")
+            batch[f"{side}_len"] = length
+        batch["weight"][-1] = 0.0
+        yield {name: tf.constant(value) for name, value in batch.items()}
+
+
+def train(strategy, settings):
+    """The weights after three batches, and the last step's report."""
+    hp = hparams.load(
+        None, num_units=8, z_dim=4, batch_size=ROWS, dropout=0.3, word_dropout=0.2, **settings
+    )
+    with strategy.scope():
+        model = step.build(hp, 11, 11)
+    run = tf.function(lambda batch: strategy.run(model.train_step, (batch,)))
+    for batch in batches():
+        size = SHARD if strategy.num_replicas_in_sync > 1 else ROWS
+
+        def rows(context, batch=batch, size=size):
+            first = context.replica_id_in_sync_group * size
+            return {name: value[first : first + size] for name, value in batch.items()}
+
+        report = run(strategy.experimental_distribute_values_from_function(rows))
+    report = {n: strategy.experimental_local_results(v)[0] for n, v in report.items()}
+    return [v.numpy() for v in model.trainable_variables], report
+
+
+def main():
+    """Prints one JSON object: for each case the largest relative difference, and the norm."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    devices = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(cpu, devices)
+    result = {}
+    for name, settings in CASES.items():
+        one, report = train(tf.distribute.OneDeviceStrategy("CPU:0"), settings)
+        two, other = train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), settings)
+        result[name] = {
+            "difference": max(
+                float(np.abs(a - b).max() / np.abs(a).max())
+                for a, b in zip(one, two, strict=True)
+            ),
+            "reports": max(
+                abs(float(report[k]) - float(other[k])) / max(1.0, abs(float(report[k])))
+                for k in report
+            ),
+            "gradient_norm": float(report["gradient_norm"]),
+        }
+    json.dump(result, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
