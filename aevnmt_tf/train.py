@@ -33,7 +33,6 @@ def run(args) -> int:
 
     outcome, results = train(hp)
     if outcome.interrupted:
-        print(f"stopped at step {outcome.step} and saved; the same command resumes it")
         return command.INTERRUPTED
     if results is not None:
         _say_the_end(hp, outcome, results)

@@ -1,5 +1,6 @@
 """Where training runs: one device, several devices, several processes."""
 
+import contextlib
 import json
 import os
 
@@ -60,13 +61,32 @@ def batches(strategy, data, *, first_step):
     def of_worker(context):
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        return data.dataset(
+        dataset = data.dataset(
             first_step=first_step,
             num_shards=replicas,
             shard=[first + number for number in range(local)],
         )
+        return dataset if data.batch_size % replicas == 0 else dataset.map(in_range)
+
+    def in_range(batch):
+        # Fillers that make the parts equal have rows beyond the batch, for which no noise is
+        # drawn. Their weight is 0, so that any row's noise will do.
+        return {**batch, "row": tf.minimum(batch["row"], data.batch_size - 1)}
 
     return strategy.distribute_datasets_from_function(of_worker)
+
+
+@contextlib.contextmanager
+def sentences():
+    """Turn the loss of another process into one sentence."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        if num_workers() < 2:
+            raise
+        raise UserError(
+            "another process of the run has ended; start all of them again to resume"
+        ) from error
 
 
 class Agreement:

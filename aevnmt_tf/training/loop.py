@@ -82,6 +82,11 @@ class Loop:
         """The number of updates so far."""
         return self._batches // self.hp.gradient_accumulation_steps
 
+    @property
+    def num_replicas(self):
+        """The number of devices that share a batch."""
+        return self._strategy.num_replicas_in_sync
+
     def seconds(self):
         """Return the seconds of the whole run, restarts included."""
         return self._watch.total()
@@ -105,7 +110,7 @@ class Loop:
 
     def run(self):
         """Train until the stopping rule, the budget or a signal says so."""
-        with self._interruption, self.reporter.bar(self.step):
+        with self._interruption, self.reporter.bar(self.step), distribution.sentences():
             outcome = self._train()
             if not outcome.interrupted:
                 self._final_evaluation()

@@ -5,8 +5,6 @@ import importlib.metadata
 import platform
 from pathlib import Path
 
-import tensorflow as tf
-
 from aevnmt_tf import __version__, run_directory
 from aevnmt_tf.analysis import metrics
 from aevnmt_tf.data import load_training_data
@@ -42,10 +40,15 @@ def train(hp, *, stream=None):
     owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
     with owned:
         # The other processes wait here until the directory is the chief's.
-        distribution.Agreement(strategy).any(False)
+        with distribution.sentences():
+            distribution.Agreement(strategy).any(False)
         loop = _make_loop(hp, strategy=strategy, reporter=reporter, has_dev=has_dev)
         loop.resume()
         outcome = loop.run()
+        if outcome.interrupted:
+            reporter.say(
+                f"stopped at step {outcome.step} and saved; the same command resumes it"
+            )
         if outcome.interrupted or not is_chief:
             return outcome, None
         results = _results(hp, loop=loop, outcome=outcome)
@@ -96,7 +99,7 @@ def _results(hp, *, loop, outcome):
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),
         "versions": _versions(),
-        "num_replicas": tf.distribute.get_strategy().num_replicas_in_sync,
+        "num_replicas": loop.num_replicas,
     }
     return results
 

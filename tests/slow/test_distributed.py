@@ -1,0 +1,135 @@
+"""The same run on one device, on two devices and in two processes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from aevnmt_tf import run_directory, translator
+from tests import tiny_run
+
+pytestmark = pytest.mark.slow
+
+TWO_DEVICES = """
+import sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+halves = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, halves)
+from aevnmt_tf import train
+sys.exit(train.main(sys.argv[1:]))
+"""
+
+
+def settings(folder, **changes):
+    # 5 rows on 2 devices: the last one is a filler.
+    return tiny_run.write_settings(folder, **{"batch_size": 5, **changes})
+
+
+def launch(command, path, *extra, **environment):
+    return subprocess.Popen(
+        [sys.executable, *command, "--hparams", str(path), *extra],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def finish(*processes, code=0):
+    said = [process.communicate(timeout=600)[0] for process in processes]
+    for process, text in zip(processes, said, strict=True):
+        assert process.returncode == code, text
+    return said
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def workers(path, *extra):
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
+    return [
+        launch(
+            ["-m", "aevnmt_tf.train"],
+            path,
+            "--distribute",
+            "multi_worker",
+            *extra,
+            TF_CONFIG=json.dumps(
+                {"cluster": cluster, "task": {"type": "worker", "index": index}}
+            ),
+        )
+        for index in (0, 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def one_device(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one")
+    finish(launch(["-m", "aevnmt_tf.train"], settings(folder)))
+    return folder
+
+
+def assert_same_run(first, second):
+    expected, found = (tiny_run.read_metrics(folder / "run") for folder in (first, second))
+    assert [line["step"] for line in found] == [line["step"] for line in expected]
+    for a, b in zip(expected, found, strict=True):
+        for name, value in a.items():
+            assert b[name] == pytest.approx(value, rel=1e-4, abs=1e-6), (a["step"], name)
+    loaded = [translator.load(folder / "run", checkpoint="last") for folder in (first, second)]
+    for a, b in zip(*(run.model.get_weights() for run in loaded), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_two_devices(one_device, tmp_path):
+    process = launch(["-c", TWO_DEVICES], settings(tmp_path), "--distribute", "mirrored")
+    (said,) = finish(process)
+    assert "2 devices" in said
+    assert_same_run(one_device, tmp_path)
+
+
+def test_a_run_moves_from_one_device_to_two(one_device, tmp_path):
+    path = settings(tmp_path)
+    finish(launch(["-m", "aevnmt_tf.train"], path, "--max_steps", "10"))
+    (said,) = finish(launch(["-c", TWO_DEVICES], path, "--distribute", "mirrored"))
+    assert "resumed at step 10" in said
+    assert_same_run(one_device, tmp_path)
+
+
+def test_two_processes(one_device, tmp_path):
+    chief, other = finish(*workers(settings(tmp_path)))
+    assert "2 devices" in chief and "finished at step 20" in chief
+    assert other == ""  # only the chief speaks and writes
+    assert_same_run(one_device, tmp_path)
+
+
+def test_a_signal_to_one_process_stops_both_and_both_resume(one_device, tmp_path):
+    path = settings(tmp_path, num_train_steps=400, steps_per_external_eval=1000)
+    processes = workers(path)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    end = time.monotonic() + 300
+    while not metrics.exists() or not metrics.read_text():
+        assert time.monotonic() < end
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+    processes[1].send_signal(signal.SIGTERM)
+    chief, _ = finish(*processes, code=130)
+    (folder,) = run_directory.listing(tmp_path / "run" / "checkpoints")[-1:]
+    step = run_directory.step_of(folder)
+    assert 0 < step < 400 and f"stopped at step {step} and saved" in chief
+    chief, _ = finish(*workers(path, "--max_steps", str(step + 10)))
+    assert f"resumed at step {step}" in chief
+    assert f"finished at step {step + 10}" in chief

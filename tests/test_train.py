@@ -1,0 +1,134 @@
+"""The train verb from start to end, on a corpus of forty lines."""
+
+import json
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from aevnmt_tf import run_directory, train, translator
+from tests import tiny_run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return the folder of a finished run of 20 steps."""
+    folder = tmp_path_factory.mktemp("train")
+    settings = tiny_run.write_settings(folder, avg_ckpts=2)
+    assert train.main(["--hparams", str(settings)]) == 0
+    return folder
+
+
+def weights(run, checkpoint="last"):
+    return translator.load(run, checkpoint=checkpoint).model.get_weights()
+
+
+def test_the_directory_is_complete(folder):
+    run = folder / "run"
+    for name in ("hparams.json", "counts.json", "metrics.jsonl", "results.json", "text"):
+        assert (run / name).exists(), name
+    steps = [run_directory.step_of(path) for path in run_directory.listing(run / "checkpoints")]
+    assert steps == [10, 20]
+    assert json.loads((run / "counts.json").read_text())["corpora"][0]["kept"] == 40
+
+
+def test_metrics_have_what_was_promised(folder):
+    lines = tiny_run.read_metrics(folder / "run")
+    assert [line["step"] for line in lines] == [5, 10, 10, 15, 20, 20]
+    for name in ("loss", "nll_x", "nll_y", "kl", "kl_weight", "learning_rate", "elbo"):
+        assert np.isfinite(lines[0][name]), name
+    # The weight of the last of the first five updates, of which four were done before it.
+    assert [line["kl_weight"] for line in lines if "loss" in line] == pytest.approx(
+        [0.4, 0.9, 1.0, 1.0]
+    )
+    for name in ("dev_bleu", "dev_chrf", "dev_elbo", "dev_iw_log_pxy", "dev_active_units"):
+        assert np.isfinite(lines[2][name]), name
+
+
+def test_results(folder):
+    results = json.loads((folder / "run" / "results.json").read_text())
+    assert results["step"] == 20
+    assert results["best"]["dev_bleu"] >= results["final"]["dev_bleu"]
+    assert results["signatures"]["bleu"].startswith("nrefs:1")
+    assert results["seed"] == 1
+    assert {"tensorflow", "keras", "sacrebleu", "python"} <= set(results["versions"])
+    assert results["wall_time_seconds"] > 0
+
+
+def test_every_choice_of_weights_loads_and_the_average_is_the_mean(folder):
+    run = folder / "run"
+    last = weights(run)
+    assert len(weights(run, "best")) == len(last)
+    first = run_directory.listing(run / "checkpoints")[0]
+    loaded = translator.load(run)
+    run_directory.load_weights(loaded.model, first)
+    for mean, a, b in zip(
+        weights(run, "average"), loaded.model.get_weights(), last, strict=True
+    ):
+        np.testing.assert_allclose(mean, (a + b) / 2, rtol=1e-5, atol=1e-7)
+
+
+def test_dev_bleu_is_what_the_run_translates(folder):
+    """The score in metrics.jsonl is that of the saved weights, decoded once more."""
+    from aevnmt_tf.analysis import metrics
+
+    lines = {
+        lang: (folder / "corpus" / f"dev.{lang}").read_text().splitlines()
+        for lang in ("en", "de")
+    }
+    translations = translator.load(folder / "run", checkpoint="last").translate(lines["en"])
+    final = json.loads((folder / "run" / "results.json").read_text())["final"]
+    score = metrics.score(translations, lines["de"])
+    assert score["chrf"].value == pytest.approx(final["dev_chrf"])
+
+
+def test_tensorboard_has_everything(folder):
+    logs = folder / "run" / "logs"
+
+    def tags(name):
+        accumulator = EventAccumulator(str(logs / name))
+        accumulator.Reload()
+        return set(accumulator.Tags()["tensors"])
+
+    train_tags = {"elbo", "nll_x_per_token", "perplexity_y", "kl", "kl_weight", "r_divergence"}
+    assert train_tags | {"accuracy_y", "gradient_norm", "pairs_per_second"} <= tags("train")
+    dev_tags = {"bleu", "chrf", "elbo", "iw_log_pxy", "active_units", "kl_by_dimension"}
+    assert dev_tags | {"attention/0", "translations", "samples_from_the_prior"} <= tags("dev")
+    assert (logs / "projector_config.pbtxt").exists()
+    metadata = (logs / "z_metadata.tsv").read_text().splitlines()
+    assert metadata[0] == "corpus\tlength\ttext" and len(metadata) == 1 + 6
+    assert len((logs / "z.tsv").read_text().splitlines()) == 6
+
+
+def test_a_finished_run_stays_as_it_is(folder, capsys):
+    before = (folder / "run" / "metrics.jsonl").read_text()
+    assert train.main(["--hparams", str(folder / "settings.json")]) == 0
+    said = capsys.readouterr().out
+    assert "resumed at step 20" in said and "finished at step 20" in said
+    assert f"--model {folder / 'run'}" in said and "tensorboard --logdir" in said
+    assert (folder / "run" / "metrics.jsonl").read_text() == before
+
+
+def test_a_run_in_two_parts_equals_one_in_one(folder, tmp_path):
+    settings = tiny_run.write_settings(tmp_path, steps_per_external_eval=20)
+    arguments = ["--hparams", str(settings)]
+    # 13 is neither a report nor a checkpoint: the running sums must come back, too.
+    assert train.main([*arguments, "--max_steps", "13", "--dev_prefix", "null"]) == 0
+    assert train.main([*arguments, "--dev_prefix", "null"]) == 0
+    expected = [line for line in tiny_run.read_metrics(folder / "run") if "loss" in line]
+    assert tiny_run.read_metrics(tmp_path / "run") == expected
+    for a, b in zip(weights(tmp_path / "run"), weights(folder / "run"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_another_model_in_out_dir_is_refused(folder, capsys):
+    arguments = ["--hparams", str(folder / "settings.json"), "--num_units", "16"]
+    assert train.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("aevnmt train: out_dir") and said.count("\n") == 1
+    assert "num_units: 8 there, 16 now" in said
+
+
+def test_out_dir_is_needed(capsys):
+    assert train.main(["--src", "en", "--tgt", "de", "--train_prefix", "x"]) == 2
+    assert "--out_dir RUN" in capsys.readouterr().err
