@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +84,7 @@ def encode_pairs(
     """
     x_parts, y_parts, kept_parts = [], [], []
     dropped = np.zeros(3, np.int64)  # empty, source too long, target too long
-    dataset = _tokenised(pairs, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
-    for x_ids, x_len, y_ids, y_len in dataset.as_numpy_iterator():
+    for x_ids, x_len, y_ids, y_len in _tokenised(pairs, x_tokenizer, y_tokenizer):
         empty = drop_empty & ((x_len == 1) | (y_len == 1))
         x_long = ~empty & (x_len > (src_max_len or np.inf) + 1)
         y_long = ~empty & ~x_long & (y_len > (tgt_max_len or np.inf) + 1)
@@ -101,28 +101,33 @@ def encode_pairs(
     return encoded, counts
 
 
-def _tokenised(pairs: Pairs, *, x_tokenizer, y_tokenizer) -> tf.data.Dataset:
-    """Batches of (x ids, x lengths, y ids, y lengths), in the order of the lines."""
+def _tokenised(
+    pairs: Pairs, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Chunks of (x ids, x lengths, y ids, y lengths), in the order of the lines."""
+    encode_x, encode_y = _compiled(x_tokenizer), _compiled(y_tokenizer)
 
-    def chunks():
-        for start in range(0, len(pairs), LINES_PER_CALL):
-            lines = slice(start, start + LINES_PER_CALL)
-            yield _strings(pairs.src.encoded(lines)), _strings(pairs.tgt.encoded(lines))
+    def encode(start: int) -> list[np.ndarray]:
+        lines = slice(start, start + LINES_PER_CALL)
+        outputs = encode_x(tf.constant(pairs.src.encoded(lines), tf.string))
+        outputs += encode_y(tf.constant(pairs.tgt.encoded(lines), tf.string))
+        return [output.numpy() for output in outputs]
 
-    def encode(x_lines, y_lines):
-        x = text.append_eos(x_tokenizer.encode(x_lines))
-        y = text.append_eos(y_tokenizer.encode(y_lines))
-        return x.flat_values, x.row_lengths(), y.flat_values, y.row_lengths()
-
-    spec = tf.TensorSpec([None], tf.string)
-    dataset = tf.data.Dataset.from_generator(chunks, output_signature=(spec, spec))
-    # A fixed number: TensorFlow's tuning starts with one thread, and the work is soon done.
+    # Threads of our own and not tf.data's: a generator that runs in those can hang a process
+    # that is interrupted.
     num_threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4
-    return dataset.map(encode, num_parallel_calls=num_threads, deterministic=True)
+    pool = ThreadPoolExecutor(num_threads)
+    try:
+        yield from pool.map(encode, range(0, len(pairs), LINES_PER_CALL))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _strings(lines: list[bytes]) -> np.ndarray:
-    # NumPy's own string type would cut zero bytes at the end.
-    array = np.empty(len(lines), object)
-    array[:] = lines
-    return array
+def _compiled(tokenizer: text.Tokenizer):
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def encode(lines):
+        ids = text.append_eos(tokenizer.encode(lines))
+        return ids.flat_values, ids.row_lengths()
+
+    encode.get_concrete_function()  # traced here, not by several threads at once
+    return encode

@@ -2,26 +2,21 @@
 
 Nothing is remembered between batches, so a run resumed at step n starts with batch n at once,
 and all workers agree without talking.
+
+A plan is drawn with NumPy or inside the graph (plan_graph.py), by the same lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from aevnmt_tf.data.shuffle import GROUP_BITS, NUMPY, Operations, random_order
+
 FILLER = -1  # in place of a pair's index: a row that fills a batch and weighs nothing
-
-
-def permutation(size: int, *, key: tuple[int, ...]) -> np.ndarray:
-    """A random order of range(size), the same for a key on every machine.  # [size]
-
-    Built on raw bits: NumPy promises that these stay the same, its `permutation` may change.
-    """
-    entropy = [part & (2**64 - 1) for part in key]
-    bits = np.random.Philox(np.random.SeedSequence(entropy)).random_raw(size)
-    return np.argsort(bits, kind="stable")
 
 
 @dataclass(frozen=True)
@@ -48,57 +43,73 @@ class Stream:
     number: int = 0
     counts: np.ndarray = field(init=False, repr=False)  # pairs of an epoch by bucket [K]
     batches: np.ndarray = field(init=False, repr=False)  # batches of an epoch by bucket [K]
-    _parts: np.ndarray = field(init=False, repr=False)  # sampled by corpus and bucket [C, K]
+    _certain: np.ndarray = field(init=False, repr=False)  # pairs of every epoch
+    _groups: np.ndarray = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
+    _sampled: np.ndarray = field(init=False, repr=False)  # places in a shuffled order by group
+    _layout: np.ndarray = field(init=False, repr=False)  # places in an order by bucket
 
     def __post_init__(self):
-        """Count what an epoch holds."""
+        """Work out what all epochs share."""
         num_buckets = int(self.buckets.max(initial=-1)) + 1
-        sizes = np.zeros((len(self.ratios), num_buckets), np.int64)  # [C, K]
-        np.add.at(sizes, (self.corpus, self.buckets), 1)
+        if len(self.ratios) * num_buckets > 2**GROUP_BITS:
+            raise ValueError("too many corpora and buckets")
+        groups = self.corpus.astype(np.int64) * num_buckets + self.buckets
+        sizes = np.bincount(groups, minlength=len(self.ratios) * num_buckets)  # [C * K]
+        sizes = sizes.reshape(len(self.ratios), num_buckets)
         whole = np.floor(self.ratios).astype(np.int64)  # [C]
         fractions = np.asarray(self.ratios, np.float64) - whole
-        pairs = zip(sizes, fractions, strict=True)
-        parts = np.array([_apportion(*pair) for pair in pairs]).reshape(sizes.shape)
-        counts = (whole[:, None] * sizes + parts).sum(0)
-        object.__setattr__(self, "_parts", parts)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "batches", -(-counts // self.batch_size))
+        parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
+        counts = (whole[:, None] * sizes + parts).sum(0)  # [K]
+        batches = -(-counts // self.batch_size)
+        pairs = np.arange(len(self.buckets), dtype=np.int32)
+        shared = dict(
+            counts=counts,
+            batches=batches,
+            _certain=np.repeat(pairs, whole[self.corpus]),
+            _groups=groups,
+            _sampled=_first_of_each(sizes.reshape(-1), parts.reshape(-1)),
+            _layout=_layout(counts, batches, self.batch_size),
+        )
+        for name, value in shared.items():
+            object.__setattr__(self, name, value)
 
     @property
     def num_batches(self) -> int:
         """Batches of an epoch."""
         return int(self.batches.sum())
 
-    def epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    def epoch(self, epoch: Any, *, ops: Operations = NUMPY) -> tuple[Any, Any]:
         """The pairs [num_batches, batch_size] and the buckets [num_batches] of an epoch."""
-        pairs = self._pairs_of_epoch(epoch)
-        pairs = pairs[permutation(len(pairs), key=(self.seed, self.number, epoch, 0))]
-        # A stable sort keeps the random order inside each bucket.
-        pairs = pairs[np.argsort(self.buckets[pairs], kind="stable")]
-        rows = np.full((self.num_batches, self.batch_size), FILLER, np.int32)
-        ends = self.counts.cumsum()
-        first = self.batches.cumsum() - self.batches
-        for k, (end, count) in enumerate(zip(ends, self.counts, strict=True)):
-            batches = rows[first[k] : first[k] + self.batches[k]]
-            batches.reshape(-1)[:count] = pairs[end - count : end]
+        pairs = self._certain
+        if len(self._sampled):
+            order = self._order(self._groups, len(self._groups), epoch, purpose=2, ops=ops)
+            sample = ops.take(np.arange(len(self._groups), dtype=np.int32), order)
+            pairs = ops.join(pairs, ops.take(sample, self._sampled))
+        buckets = ops.take(self.buckets.astype(np.int64), pairs)
+        order = self._order(buckets, int(self.counts.sum()), epoch, purpose=0, ops=ops)
+        pairs = ops.join(ops.take(pairs, order), np.array([FILLER], np.int32))
+        order = self._order(0, self.num_batches, epoch, purpose=1, ops=ops)
         buckets = np.repeat(np.arange(len(self.batches), dtype=np.int32), self.batches)
-        order = permutation(self.num_batches, key=(self.seed, self.number, epoch, 1))
-        return rows[order], buckets[order]
+        return ops.take(pairs, ops.take(self._layout, order)), ops.take(buckets, order)
 
-    def _pairs_of_epoch(self, epoch: int) -> np.ndarray:
-        """The index of every pair of an epoch, as often as it comes, in no special order."""
-        everything = np.arange(len(self.buckets), dtype=np.int32)
-        times = np.floor(self.ratios).astype(np.int64)[self.corpus]
-        pairs = everything if (times == 1).all() else np.repeat(everything, times)
-        if not self._parts.any():
-            return pairs
-        shuffled = permutation(len(everything), key=(self.seed, self.number, epoch, 2))
-        group = self.corpus.astype(np.int64) * self._parts.shape[1] + self.buckets
-        shuffled = shuffled[np.argsort(group[shuffled], kind="stable")]
-        sizes = np.bincount(group, minlength=self._parts.size)
-        rank = np.arange(len(shuffled)) - np.repeat(sizes.cumsum() - sizes, sizes)
-        sample = shuffled[rank < np.repeat(self._parts.reshape(-1), sizes)]
-        return np.concatenate([pairs, sample.astype(np.int32)])
+    def _order(self, groups, size, epoch, *, purpose, ops):
+        key = (self.seed, self.number, epoch, purpose)
+        return random_order(groups, size, key=key, ops=ops)
+
+
+def _first_of_each(sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Of groups that stand one after the other, the places of the first `parts` of each."""
+    rank = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
+    return np.flatnonzero(rank < np.repeat(parts, sizes))
+
+
+def _layout(counts: np.ndarray, batches: np.ndarray, batch_size: int) -> np.ndarray:
+    """Where in an order by bucket each row of each batch is; fillers are after its end."""
+    places = np.full(batches.sum() * batch_size, counts.sum(), np.int64)
+    shift = (batches.cumsum() - batches) * batch_size - (counts.cumsum() - counts)  # [K]
+    pairs = np.arange(counts.sum())
+    places[pairs + np.repeat(shift, counts)] = pairs
+    return places.reshape(-1, batch_size)
 
 
 def _apportion(sizes: np.ndarray, fraction: float) -> np.ndarray:
@@ -135,9 +146,37 @@ class Plan:
             return 0
         return int(np.floor(self.gold.num_batches * self.synthetic_ratio + 1e-9))
 
+    @property
+    def pairs_per_epoch(self) -> int:
+        """Real pairs of an epoch; of the synthetic ones, the mean over epochs."""
+        pairs = int(self.gold.counts.sum())
+        if self.num_synthetic:
+            per_batch = self.synthetic.counts.sum() / self.synthetic.num_batches
+            pairs += round(self.num_synthetic * per_batch)
+        return pairs
+
+    @property
+    def order(self) -> np.ndarray:
+        """Which batches of an epoch are gold (0) and which synthetic (1).  # [batches]"""
+        done = np.arange(self.gold.num_batches)
+        # The same sum as in num_synthetic: 0.1 * 30 must not be a little less than 3.
+        before = np.floor(done * self.synthetic_ratio + 1e-9).astype(np.int64)
+        order = np.ones(self.batches_per_epoch, np.int64)
+        order[done + np.minimum(before, self.num_synthetic)] = 0
+        return order
+
     def position(self, step: int) -> tuple[int, int]:
         """The epoch of a step and its place in that epoch."""
         return divmod(step, self.batches_per_epoch)
+
+    def first_batches(self, step: int) -> tuple[int, int]:
+        """Gold and synthetic batches before a step, counted from the beginning of the run."""
+        epoch, place = self.position(step)
+        synthetic = int(self.order[:place].sum())
+        return (
+            epoch * self.gold.num_batches + place - synthetic,
+            epoch * self.num_synthetic + synthetic,
+        )
 
     def epoch(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """The pairs [batches_per_epoch, batch_size] and the buckets of an epoch."""
@@ -145,15 +184,10 @@ class Plan:
         if not self.num_synthetic:
             return gold_rows, gold_buckets
         rows, buckets = self._synthetic_batches(epoch)
-        done = np.arange(self.gold.num_batches)
-        place = done + np.floor(done * self.synthetic_ratio + 1e-9).astype(np.int64)
-        all_rows = np.empty((self.batches_per_epoch, rows.shape[1]), np.int32)
-        all_buckets = np.empty(self.batches_per_epoch, np.int32)
-        is_gold = np.zeros(self.batches_per_epoch, bool)
-        is_gold[place] = True
-        all_rows[is_gold], all_rows[~is_gold] = gold_rows, rows
-        all_buckets[is_gold], all_buckets[~is_gold] = gold_buckets, buckets
-        return all_rows, all_buckets
+        # Places of gold batches, then of synthetic ones, in the epoch.
+        places = np.argsort(np.argsort(self.order, kind="stable"), kind="stable")
+        rows = np.concatenate([gold_rows, rows])[places]
+        return rows, np.concatenate([gold_buckets, buckets])[places]
 
     def _synthetic_batches(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         start = epoch * self.num_synthetic
@@ -167,17 +201,16 @@ class Plan:
         return np.where(rows == FILLER, FILLER, rows + len(self.gold.buckets)), buckets
 
 
-def cut_shards(pairs: np.ndarray, *, num_shards: int, shards: Sequence[int]) -> np.ndarray:
-    """Some shards of each batch, one after the other, all of the same size.
+def shard_columns(batch_size: int, *, num_shards: int, shards: Sequence[int]) -> np.ndarray:
+    """Which rows of a batch make up each shard; `batch_size` stands for a filler.
 
     Args:
-        pairs: batches.  # [N, batch_size]
-        num_shards: into how many a batch is cut; the last ones may end in fillers.
-        shards: which of them.  # -> [N * len(shards), ceil(batch_size / num_shards)]
+        batch_size: rows of a batch.
+        num_shards: into how many equal parts it is cut; the last ones may end in fillers.
+        shards: which of them.  # -> [len(shards), ceil(batch_size / num_shards)]
     """
-    batch_size = pairs.shape[1]
+    if not all(0 <= shard < num_shards for shard in shards):
+        raise ValueError(f"there are {num_shards} shards, counted from 0; not {list(shards)}")
     size = -(-batch_size // num_shards)
-    missing = size * num_shards - batch_size
-    pairs = np.pad(pairs, [(0, 0), (0, missing)], constant_values=FILLER)
-    pairs = pairs.reshape(len(pairs), num_shards, size)[:, list(shards)]
-    return pairs.reshape(len(pairs) * len(shards), size)
+    columns = np.minimum(np.arange(size * num_shards), batch_size)
+    return columns.reshape(num_shards, size)[list(shards)]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf.data import batches, plan
+from aevnmt_tf import text
+from aevnmt_tf.data import batches, plan, plan_graph
 from aevnmt_tf.data import shapes as shapes_module
 from aevnmt_tf.data.counts import Counts
 from aevnmt_tf.data.encode import EncodedPairs, encode_pairs
@@ -114,36 +115,41 @@ class TrainingData:
             shard: which part; or several, which then follow one another, as a worker with
                 several replicas wants them.
         """
-        size = -(-self.batch_size // num_shards)
-        shards = np.atleast_1d(np.asarray(shard, np.int32))
-        first_epoch, first_place = self.plan.position(first_step)
+        shards = [shard] if isinstance(shard, int) else list(shard)
+        columns = plan.shard_columns(self.batch_size, num_shards=num_shards, shards=shards)
+        size = columns.shape[1]
+        first_rows = tf.constant([shard * size for shard in shards])
 
-        def epoch_plan(epoch):
-            pairs, bucket = self.plan.epoch(int(epoch))
-            start = first_place if epoch == first_epoch else 0
-            pairs, bucket = pairs[start:], bucket[start:]
-            pairs = plan.cut_shards(pairs, num_shards=num_shards, shards=shards)
-            return pairs, np.repeat(bucket, len(shards)), np.tile(shards, len(bucket))
+        def gather(pairs, bucket, part):
+            return self._gather(pairs, bucket, tf.gather(first_rows, part) + tf.range(size))
 
-        def batches_of_epoch(epoch):
-            outputs = tf.numpy_function(epoch_plan, [epoch], [tf.int32] * 3)
-            for output, shape in zip(outputs, ([None, size], [None], [None]), strict=True):
-                output.set_shape(shape)
-            return tuple(outputs)
-
-        def gather(pairs, bucket, shard):
-            return self._gather(pairs, bucket, shard * size + tf.range(size))
-
-        epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max)
-        # One call of Python an epoch, made while the epoch before is being trained on.
-        plans = epochs.map(batches_of_epoch).prefetch(1)
-        dataset = plans.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
-        dataset = dataset.map(gather, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        dataset = self._planned(first_step, columns).map(
+            tf.autograph.experimental.do_not_convert(gather),
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
         options = tf.data.Options()
         # The shards are cut here; TensorFlow must not cut them again.
         policy = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = policy
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+    def _planned(self, first_step: int, columns: np.ndarray) -> tf.data.Dataset:
+        """(pairs, bucket, number of the shard in `columns`) of every batch, without end."""
+        first_gold, first_synthetic = self.plan.first_batches(first_step)
+        gold = plan_graph.batches_of(self.plan.gold, first_batch=first_gold, columns=columns)
+        if not self.plan.num_synthetic:
+            return gold
+        synthetic = plan_graph.batches_of(
+            self.plan.synthetic,
+            first_batch=first_synthetic,
+            columns=columns,
+            offset=len(self.plan.gold.buckets),
+        )
+        _, place = self.plan.position(first_step)
+        order = np.repeat(np.roll(self.plan.order, -place), len(columns))
+        choice = tf.data.Dataset.from_tensor_slices(order).repeat()
+        return tf.data.Dataset.choose_from_datasets([gold, synthetic], choice)
 
 
 def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tuple[float, ...]:
@@ -163,30 +169,22 @@ def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tupl
 
 
 def load_training_data(
-    hp,
-    *,
-    x_tokenizer,
-    y_tokenizer,
-    prefixes: Sequence[str] | None = None,
-    synthetic_prefix: str | None = None,
+    hp, *, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
 ) -> TrainingData:
     """Read, check and tokenise the training corpora that the settings name.
 
     Args:
-        hp: the settings.
+        hp: the settings; their prefixes name text that the tokenizers read. max_train is for
+            each gold corpus.
         x_tokenizer: of the source.
         y_tokenizer: of the target.
-        prefixes: in place of hp.train_prefix, where the text was prepared elsewhere.
-        synthetic_prefix: in place of hp.synthetic_prefix.
     """
-    prefixes = prefixes if prefixes is not None else hp.train_prefix
-    prefixes = [prefixes] if isinstance(prefixes, str) else list(prefixes)
-    synthetic_prefix = synthetic_prefix or hp.synthetic_prefix
-    languages = dict(src=hp.src, tgt=hp.tgt, max_pairs=hp.max_train)
+    prefixes = [hp.train_prefix] if isinstance(hp.train_prefix, str) else hp.train_prefix
+    languages = dict(src=hp.src, tgt=hp.tgt)
     _checked_ratios(hp.train_ratios, num_corpora=len(prefixes))  # before the slow part
-    corpora = [read_pairs(prefix, **languages) for prefix in prefixes]
-    if synthetic_prefix:
-        corpora.append(read_synthetic(synthetic_prefix, **languages))
+    corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in prefixes]
+    if hp.synthetic_prefix:
+        corpora.append(read_synthetic(hp.synthetic_prefix, **languages))
     encoded, counts = [], []
     while corpora:  # each corpus' text is let go as soon as its ids are there
         pairs, kept = encode_pairs(
@@ -207,7 +205,7 @@ def load_training_data(
             )
     return TrainingData(
         encoded[: len(prefixes)],
-        synthetic=encoded[-1] if synthetic_prefix else None,
+        synthetic=encoded[-1] if hp.synthetic_prefix else None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
         seed=1 if hp.random_seed is None else hp.random_seed,

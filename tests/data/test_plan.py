@@ -1,10 +1,12 @@
 import dataclasses
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aevnmt_tf.data.plan import FILLER, Plan, Stream, cut_shards, permutation
+from aevnmt_tf.data.plan import FILLER, Plan, Stream, shard_columns
+from aevnmt_tf.data.shuffle import random_order
 
 ONE = st.just(1.0)
 SEEDS = st.integers(-(2**31), 2**31)
@@ -98,9 +100,55 @@ def test_the_plan_is_a_pure_function(stream, epoch):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_orders_never_change():
-    """Golden: a run that is resumed with a later version must see the same pairs."""
-    assert permutation(8, key=(1, 0, 3, 0)).tolist() == [7, 3, 1, 2, 4, 6, 0, 5]
+def split_mix(state):
+    """SplitMix64's next number, in Python's own whole numbers."""
+    mask = 2**64 - 1
+    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & mask
+    state = (state ^ state >> 27) * 0x94D049BB133111EB & mask
+    return state ^ state >> 31
+
+
+def test_split_mix_is_the_published_one():
+    """The first numbers of the generator with seed 1234567, as Rosetta Code lists them."""
+    golden = 0x9E3779B97F4A7C15
+    numbers = [split_mix((1234567 + i * golden) % 2**64) for i in (1, 2)]
+    assert numbers == [6457827717110365317, 3203168211198807973]
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), st.integers(0, 50))
+def test_orders_are_those_of_split_mix(key, size):
+    """A run that is resumed with a later version must see the same pairs."""
+    golden = 0x9E3779B97F4A7C15
+    state = 0
+    for part in key:
+        state = split_mix((state + part + golden) % 2**64)
+    bits = [split_mix((state + i * golden) % 2**64) >> 16 for i in range(size)]
+    assert random_order(0, size, key=key).tolist() == sorted(range(size), key=bits.__getitem__)
+    groups = np.arange(size, dtype=np.int64) % 3
+    expected = sorted(range(size), key=lambda i: (i % 3, bits[i]))
+    assert random_order(groups, size, key=key).tolist() == expected
+
+
+@settings(max_examples=10)
+@given(streams(ratios=st.floats(0, 2.5)), st.integers(0, 2**40))
+def test_the_graph_draws_the_same_plan(stream, epoch):
+    import tensorflow as tf
+
+    from aevnmt_tf.data.plan_graph import GRAPH
+
+    drawn = tf.function(lambda number: stream.epoch(number, ops=GRAPH))(
+        tf.constant(epoch, tf.int64)
+    )
+    for ours, theirs in zip(drawn, stream.epoch(epoch), strict=True):
+        assert ours.dtype == theirs.dtype == np.int32
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@given(streams(), streams(number=1), st.sampled_from([0.0, 0.1, 0.5, 2.0]), st.integers(0, 90))
+def test_first_batches_of_a_step(gold, synthetic, ratio, step):
+    plan = Plan(gold, synthetic, ratio)
+    order = np.tile(plan.order, step // plan.batches_per_epoch + 1)[:step]
+    assert plan.first_batches(step) == ((order == 0).sum(), (order == 1).sum())
 
 
 @given(
@@ -133,6 +181,16 @@ def test_synthetic_batches_between_gold_ones(gold, synthetic, ratio):
     ]
 
 
+def test_pairs_of_an_epoch_are_counted():
+    zeros = np.zeros(10, np.int32)
+    gold = Stream(zeros, zeros, (0.5,), 4, 1)
+    assert Plan(gold).pairs_per_epoch == (gold.epoch(0)[0] != FILLER).sum() == 5
+    synthetic = Stream(zeros, zeros, (1.0,), 4, 1, number=1)
+    plan = Plan(gold, synthetic, 3)
+    total = sum((plan.epoch(epoch)[0] != FILLER).sum() for epoch in range(10))
+    assert total == 10 * plan.pairs_per_epoch == 10 * (5 + 20)
+
+
 def test_a_whole_ratio_alternates():
     zeros = np.zeros(4, np.int32)
     gold = Stream(zeros, zeros, (1.0,), 2, 1)
@@ -149,14 +207,14 @@ def test_a_step_has_one_place(stream, step):
     assert 0 <= place < plan.batches_per_epoch
 
 
-@given(st.integers(0, 5), st.integers(1, 12), st.integers(1, 15))
-def test_shards_are_equal_parts_in_order(num_batches, batch_size, num_shards):
-    pairs = np.arange(num_batches * batch_size, dtype=np.int32).reshape(-1, batch_size)
-    parts = [cut_shards(pairs, num_shards=num_shards, shards=[s]) for s in range(num_shards)]
-    size = -(-batch_size // num_shards)
-    assert {part.shape for part in parts} == {(num_batches, size)}
-    joined = np.concatenate(parts, 1)
-    np.testing.assert_array_equal(joined[:, :batch_size], pairs)
-    assert (joined[:, batch_size:] == FILLER).all()
-    together = cut_shards(pairs, num_shards=num_shards, shards=range(num_shards))
-    np.testing.assert_array_equal(together.reshape(num_batches, size * num_shards), joined)
+@given(st.integers(1, 12), st.integers(1, 15))
+def test_shards_are_equal_parts_in_order(batch_size, num_shards):
+    columns = shard_columns(batch_size, num_shards=num_shards, shards=range(num_shards))
+    assert columns.shape == (num_shards, -(-batch_size // num_shards))
+    flat = columns.reshape(-1)
+    assert flat[:batch_size].tolist() == list(range(batch_size))
+    assert (flat[batch_size:] == batch_size).all()
+    one = shard_columns(batch_size, num_shards=num_shards, shards=[num_shards - 1])
+    np.testing.assert_array_equal(one, columns[-1:])
+    with pytest.raises(ValueError, match="counted from 0"):
+        shard_columns(batch_size, num_shards=num_shards, shards=[num_shards])
