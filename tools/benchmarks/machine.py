@@ -1,0 +1,60 @@
+"""What all benchmarks say about the machine they ran on."""
+
+import os
+import resource
+import sys
+import time
+
+
+def gemm_gflops(*, repeats: int = 5) -> float:
+    """GFLOP/s of the best of some float32 products [1024, 1024] x [1024, 8192]."""
+    import tensorflow as tf
+
+    rows, inner, columns = 1024, 1024, 8192
+    left = tf.random.stateless_normal([rows, inner], seed=[1, 2])
+    right = tf.random.stateless_normal([inner, columns], seed=[3, 4])
+
+    @tf.function
+    def multiply():
+        # One number leaves the device: reading it waits for the product.
+        return tf.matmul(left, right)[0, 0]
+
+    multiply().numpy()
+    best = min(_seconds(lambda: multiply().numpy()) for _ in range(repeats))
+    return 2 * rows * inner * columns / best / 1e9
+
+
+def _seconds(function) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has had so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def description() -> dict:
+    """Versions, devices, cores, how busy the machine is and its GEMM speed."""
+    import tensorflow as tf
+
+    gpus = [
+        tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)
+        for gpu in tf.config.list_physical_devices("GPU")
+    ]
+    return {
+        "tensorflow": tf.__version__,
+        "cores": num_cores(),
+        "gpus": gpus,
+        "load": round(os.getloadavg()[0], 2),
+        "gemm_gflops": round(gemm_gflops(), 1),
+    }
