@@ -115,7 +115,7 @@ class TrainingData:
             shard: which part; or several, which then follow one another, as a worker with
                 several replicas wants them.
         """
-        shards = [shard] if isinstance(shard, int) else list(shard)
+        shards = [int(shard)] if np.ndim(shard) == 0 else list(shard)
         columns = plan.shard_columns(self.batch_size, num_shards=num_shards, shards=shards)
         size = columns.shape[1]
         first_rows = tf.constant([shard * size for shard in shards])
