@@ -87,6 +87,7 @@ class Evaluator:
                 (source, reference, line)
                 for (source, reference), line in zip(pairs[:SHOWN], lines, strict=False)
             ],
+            prior_samples=self._prior_samples(),
             attention=self._attention([source for source, _ in pairs[:SHOWN]]),
             kl_by_dimension=bounds.kl_by_dimension,
             projection=self._projection(bounds.locs),
@@ -114,6 +115,11 @@ class Evaluator:
                 alone = metrics.score(translated[number], references[number], names=("bleu",))
                 values[f"dev_bleu_{number}_{name}"] = alone["bleu"].value
         return values
+
+    def _prior_samples(self):
+        if self._translator.model.source_lm is None:
+            return []
+        return self._translator.sample(SHOWN, seed=self._hp.random_seed)
 
     def _attention(self, sources):
         images = []
