@@ -143,21 +143,17 @@ rise (rose risen) | *steigen (steigt stieg gestiegen)
 fall (fell fallen) | *sinken (sinkt sank gesunken)
 injure | verletzen
 kill | töten
-destroy | zerstören
 demonstrate | demonstrieren
 start | beginnen (beginnt begann begonnen)
 end | enden
 take place (took taken) | statt+finden (findet fand stattgefunden)
 travel | *reisen
 return | *zurück+kehren
-arrive | *an+kommen (kommt kam angekommen)
 start | an+fangen (fängt fing angefangen)
-stop (stopped stopped stopping) | auf+hören
 go (went gone) | *gehen (geht ging gegangen)
 drive (drove driven) | *fahren (fährt fuhr gefahren)
 fly (flew flown) | *fliegen (fliegt flog geflogen)
 move | *um+ziehen (zieht zog umgezogen)
-come (came come) | *kommen (kommt kam gekommen)
 stay | *bleiben (bleibt blieb geblieben)
 ~live | wohnen
 put (put put putting) | legen
@@ -169,12 +165,7 @@ hang (hung hung) | hängen
 ~like | gefallen (gefällt gefiel gefallen)
 ~like | schmecken
 ~belong to | gehören
-~think (thought thought) | glauben
 ~know (knew known) | wissen (weißt weiß wusste gewusst)
-~hope | hoffen
-depart | *ab+fahren (fährt fuhr abgefahren)
-~cost (cost cost) | kosten
-play | spielen
 decide | beschließen (beschließt beschloss beschlossen)
 plan (planned planned planning) | planen
 promise | versprechen (verspricht versprach versprochen)
