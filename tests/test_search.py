@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aevnmt_tf import search
+from aevnmt_tf.search import random_numbers, vocabulary
 
 SOS, EOS = 1, 2
 PENALTIES = (0.0, 0.6, 1.0, 2.0, -0.5)
@@ -459,7 +460,7 @@ def test_threefry_gives_the_published_words():
         ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
     ]
     for key, counter, expected in known:
-        got = search._threefry(words(*key), words(*counter))
+        got = random_numbers._threefry(words(*key), words(*counter))
         assert tuple(int(word[0, 0]) for word in got) == expected
 
 
@@ -487,7 +488,7 @@ def test_best_words_is_top_k(seed, size, count, levels):
     random = np.random.default_rng(seed)
     logits = tf.constant(random.integers(0, levels, (4, size)).astype(np.float32))
     expected = tf.math.top_k(logits, count)
-    values, words = search.best_words(logits, count=count)
+    values, words = vocabulary.best_words(logits, count=count)
     np.testing.assert_array_equal(values, expected.values)
     np.testing.assert_array_equal(words, expected.indices)
 

@@ -7,12 +7,12 @@ import pytest
 import tensorflow as tf
 
 import aevnmt_tf
-from aevnmt_tf import search, text, translator
+from aevnmt_tf import objective, search, text
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.nets import search_step
-from aevnmt_tf.translator import Decoding, Translator
+from aevnmt_tf.translator import Decoding, Translator, lines
 from tests import tiny
-from tests.tiny_translator import LINES, make, save_run
+from tests.tiny_translator import LINES, WORDS, make, save_run
 
 SYSTEMS = ["cond", "joint", "source_only", "KLq", "l2"]
 
@@ -98,7 +98,7 @@ def test_streams(shared):
     assert first.translations and len(read) == shared.hp.infer_batch_size
     for _ in range(300):
         next(results)
-    assert len(read) <= 300 + translator.WINDOW * shared.hp.infer_batch_size
+    assert len(read) <= 300 + lines.WINDOW * shared.hp.infer_batch_size
 
 
 def test_scores_are_those_of_the_model(shared):
@@ -123,7 +123,7 @@ def test_scores_are_those_of_the_model(shared):
             )
 
 
-def test_served_graph_is_the_offline_one(shared):
+def test_served_graph_is_the_offline_one(shared, tmp_path):
     """What export traces: strings to strings in one graph."""
     decoding = Decoding.of(shared.hp, n_best=2)
 
@@ -133,7 +133,11 @@ def test_served_graph_is_the_offline_one(shared):
         found = shared.search(x, x_len, seeds=tf.zeros_like(x_len), decoding=decoding)
         return shared.translations(found, x_len)
 
-    texts, scores = serve(tf.constant(LINES))
+    module = tf.Module()
+    module.translator, module.serve = shared, serve
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    texts, scores = loaded.serve(tf.constant(LINES))
     for row, translations in enumerate(shared.n_best(LINES, n_best=2)):
         for k, translation in enumerate(translations):
             assert texts[row, k].numpy().decode() == translation.text
@@ -240,14 +244,6 @@ def test_long_lines_are_cut():
     assert results[0].translations == results[1].translations
 
 
-def test_long_sentences_come_in_small_batches(shared, monkeypatch):
-    monkeypatch.setattr(translator, "MOST_WORDS", 12)
-    sizes = [x.shape for *_, x, _ in shared._batches(LINES)]
-    assert sum(rows for rows, _ in sizes) == len(LINES)
-    assert all(rows * time <= 12 or rows == 1 for rows, time in sizes)
-    assert all(rows <= 4 for rows, _ in sizes)
-
-
 def test_details(shared):
     (result,) = shared.stream(["a b zz"], decoding=Decoding.of(shared.hp), details=True)
     assert result.source_pieces == ["a", "b", "<unk>", "</s>"]
@@ -266,6 +262,91 @@ def test_embed(shared):
     assert not make("l2").embed(["a"])[1].any()
     with pytest.raises(UserError, match="a cond model has no z"):
         make("cond").embed(["a"])
+
+
+# Scores and samples.
+
+
+@pytest.mark.parametrize("system", ["source_only", "KLq", "l2"])
+def test_score_is_the_models_bound(system):
+    """Against one pass of the model over all samples at once."""
+    t = make(system)
+    sources, targets = ["a b c", "d"], ["e f", "g h a b"]
+    got = t.score(sources, targets, samples=3)
+    x, x_len, _ = t.encode(tf.constant(sources))
+    y = text.append_eos(t.y_tokenizer.encode(tf.constant(targets)))
+    batch = {"x": x, "x_len": x_len, "y": y.to_tensor(text.EOS)}
+    batch["y_len"] = tf.cast(y.row_lengths(), tf.int32)
+    seeds = lines._seeds(1, np.arange(2))
+    epsilon = tf.stack([search.normals(seeds, stream=-3 - s, count=4) for s in range(3)])
+    log_w_xy, log_w_x = t.model.log_weights(batch, epsilon)
+    expected = {
+        "iw_log_pxy": objective.importance_weighted(log_w_xy),
+        "iw_log_px": objective.importance_weighted(log_w_x),
+        "ess": objective.effective_sample_size(log_w_xy),
+        "kl": tf.reduce_sum(objective.kl_to_prior(t.model.infer(batch)), -1),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4)
+    np.testing.assert_allclose(got["elbo"], got["log_px"] + got["log_py"] - got["kl"])
+    np.testing.assert_allclose(got["iw_log_py"], got["iw_log_pxy"] - got["iw_log_px"])
+
+
+def test_score_of_systems_without_z():
+    assert set(make("cond").score(["a"], ["b"])) == {"log_py"}
+    joint = make("joint").score(["a"], ["b"])
+    assert set(joint) == {"elbo", "log_px", "log_py"}
+
+
+def test_score_is_what_translate_says(shared):
+    source = [line for line in LINES if line.strip()]
+    best = [found[0] for found in shared.n_best(source)]
+    whole = [k for k, t in enumerate(best) if "<unk>" not in t.text and len(t.text.split()) < 9]
+    scores = shared.score([source[k] for k in whole], [best[k].text for k in whole], samples=1)
+    log_probs = [best[k].log_prob for k in whole]
+    np.testing.assert_allclose(scores["log_py_at_mean"], log_probs, rtol=1e-4)
+
+
+def test_a_pair_scores_the_same_in_any_batch(shared):
+    sources, targets = LINES, LINES[::-1]
+    together = shared.score(sources, targets, samples=2)
+    alone = shared.score(sources[:1], targets[:1], samples=2)
+    for name, values in alone.items():
+        np.testing.assert_allclose(values[0], together[name][0], rtol=1e-4, atol=1e-4)
+    with pytest.raises(UserError, match="9 sources have 1 targets"):
+        shared.score(LINES, ["a"])
+
+
+def test_sample_from_the_prior(shared):
+    pairs = shared.sample(6, seed=3)
+    assert len(pairs) == 6 and len(set(pairs)) > 1
+    assert pairs == shared.sample(6, seed=3) and pairs != shared.sample(6, seed=4)
+    assert pairs[:2] == shared.sample(2, seed=3), "a pair does not depend on the others"
+    assert all(len(x.split()) <= shared.hp.src_max_len + 1 for x, _ in pairs)
+    assert len(make("joint").sample(2)) == 2
+    with pytest.raises(UserError, match="a cond model has no P"):
+        make("cond").sample(1)
+
+
+def test_sources_follow_the_language_model():
+    """How often a sample starts with each word, against P(x_1) = E_z[P(x_1|z)] of joint."""
+    t = make("joint", infer_batch_size=2000, scale=0.4)
+    pairs = t.sample(2000, temperature=1.0)
+    lm = t.model.source_lm
+    state = lm.start(None, tf.zeros([1], tf.int32))
+    logits, _ = lm.step(state, t.model.emb_x(tf.constant([text.SOS])))
+    probs = tf.nn.softmax(logits)[0].numpy()
+    first = [x.split()[0] if x else "</s>" for x, _ in pairs]
+    for word in range(3, len(WORDS)):
+        expected = 2000 * probs[word]
+        assert abs(first.count(WORDS[word]) - expected) < 4 * np.sqrt(expected) + 1
+
+
+def test_interpolate(shared):
+    pairs = shared.interpolate("a b c", "h", steps=5)
+    assert len(pairs) == 5
+    assert pairs[0] == shared.interpolate("a b c", "e f", steps=2)[0]
+    assert pairs[-1] == shared.interpolate("h", "e f", steps=2)[0]
 
 
 def test_new_weights_are_used(shared):

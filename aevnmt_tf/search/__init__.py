@@ -1,0 +1,24 @@
+"""Greedy search, beam search and sampling over a step function; knows no model.
+
+Each sentence stops on its own, at its own limit, and what it gets does not depend on the others
+in the batch. Sentences that are done leave the batch once a quarter of it is done, so that no
+work is spent on them.
+"""
+
+from aevnmt_tf.search.beams import beam
+from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms
+from aevnmt_tf.search.task import Hypotheses, Task, length_penalty
+from aevnmt_tf.search.walks import draw, greedy, sample
+
+__all__ = [
+    "Hypotheses",
+    "Task",
+    "beam",
+    "draw",
+    "greedy",
+    "length_penalty",
+    "normals",
+    "sample",
+    "split_seeds",
+    "uniforms",
+]

@@ -1,0 +1,56 @@
+"""Random numbers that belong to a sentence: pure functions of its seed."""
+
+import tensorflow as tf
+
+
+def uniforms(seeds, *, stream, count):
+    """Numbers [B, count] in [0, 1): a pure function of each row's seed and of the stream.
+
+    Threefry-2x32 of Salmon et al. (2011), so that a row's numbers are the same in any batch, on
+    any device, compiled or not. The 23 bits of each are such that u * total < total in float32.
+    """
+    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
+    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
+    stream = _low_word(tf.cast(stream, tf.int64))
+    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
+    bits, _ = _threefry(key, (stream + tf.zeros_like(places), places))
+    bits = tf.bitwise.right_shift(bits, tf.constant(9, tf.uint32))
+    return tf.cast(bits, tf.float32) * 2.0**-23
+
+
+def split_seeds(seeds, *, count):
+    """[B] seeds to [B, count] int64 ones whose numbers have nothing to do with each other."""
+    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
+    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
+    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
+    last = tf.constant(0xFFFFFFFF, tf.uint32)  # a stream that no one else uses
+    low, high = (
+        tf.cast(word, tf.int64) for word in _threefry(key, (last + 0 * places, places))
+    )
+    return tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, tf.int64)), low)
+
+
+def normals(seeds, *, stream, count):
+    """Standard normal numbers [B, count], made of `uniforms`."""
+    return tf.math.ndtri(uniforms(seeds, stream=stream, count=count) + 2.0**-24)
+
+
+def _low_word(number):
+    return tf.cast(tf.bitwise.bitwise_and(number, tf.constant(0xFFFFFFFF, tf.int64)), tf.uint32)
+
+
+def _threefry(key, counter):
+    """20 rounds: two words [B, 1] of key and two of counter [1, count] to [B, count] words."""
+    parity = tf.constant(0x1BD11BDA, tf.uint32)
+    xor = tf.bitwise.bitwise_xor
+    keys = (key[0], key[1], xor(xor(key[0], key[1]), parity))
+    a, b = counter[0] + keys[0], counter[1] + keys[1]
+    for block in range(5):
+        for turn in ((13, 15, 26, 6), (17, 29, 16, 24))[block % 2]:
+            a = a + b
+            left = tf.bitwise.left_shift(b, tf.constant(turn, tf.uint32))
+            right = tf.bitwise.right_shift(b, tf.constant(32 - turn, tf.uint32))
+            b = xor(a, tf.bitwise.bitwise_or(left, right))
+        a = a + keys[(block + 1) % 3]
+        b = b + keys[(block + 2) % 3] + tf.constant(block + 1, tf.uint32)
+    return a, b

@@ -1,0 +1,159 @@
+"""From text to text inside the graph: what is offline here is what is served.
+
+text -> ids -> z -> encoder -> search -> ids -> text
+"""
+
+import tensorflow as tf
+
+from aevnmt_tf import model as models
+from aevnmt_tf import nets, objective, search, text
+from aevnmt_tf.nets import search_step
+
+# Streams of a seed's random numbers; those from 0 are the words' of a sentence.
+Z_STREAM = -2
+SCORE_STREAM = -3  # and below: one for each sample
+
+
+class Graph(tf.Module):
+    """A model with its tokenizers, as TensorFlow operations from text to text.
+
+    Args:
+        model: a model.Aevnmt.
+        x_tokenizer: the source's text.Tokenizer.
+        y_tokenizer: the target's.
+        hp: the run's settings.
+    """
+
+    def __init__(self, model, x_tokenizer, y_tokenizer, hp):
+        super().__init__(name="translator")
+        self.model = model
+        self.x_tokenizer = x_tokenizer
+        self.y_tokenizer = y_tokenizer
+        self.hp = hp
+
+    def encode(self, source):
+        """Strings [B] -> x [B, Tx], x_len [B], and whether a line was cut [B]."""
+        ids = self.x_tokenizer.encode(source)
+        was_cut = ids.row_lengths() > self.hp.src_max_len_infer
+        ids = text.append_eos(ids[:, : self.hp.src_max_len_infer])
+        x_len = tf.cast(ids.row_lengths(), tf.int32)
+        return ids.to_tensor(text.EOS), x_len, was_cut
+
+    def z(self, x, x_len, *, kind="mean", seeds=None):
+        """What to predict with: z [B, Z], or None without a latent variable."""
+        q = self.model.predict_z(x, x_len)
+        if q is None:
+            return None
+        mean = q.mean()
+        if kind == "zero":
+            return tf.zeros_like(mean)
+        if kind == "mean" or isinstance(self.model.prediction, nets.PointNetwork):
+            return mean
+        epsilon = search.normals(seeds, stream=Z_STREAM, count=mean.shape[1])
+        return models.reparameterise(q, epsilon)
+
+    def search(self, x, x_len, *, seeds, decoding, with_attention=False):
+        """x [B, Tx], x_len [B], seeds [B] -> search.Hypotheses with K = n_best."""
+        draws = decoding.draws
+        if draws > 1:
+            seeds = tf.reshape(search.split_seeds(seeds, count=draws), [-1])
+            x, x_len = (tf.repeat(v, draws, axis=0) for v in (x, x_len))  # [B * draws, ...]
+        z = self.z(x, x_len, kind=decoding.z, seeds=seeds)
+        found = self._search_with(
+            z, x, x_len, seeds=seeds, decoding=decoding, with_attention=with_attention
+        )
+        return decoding.pool(found)
+
+    def _search_with(self, z, x, x_len, *, seeds, decoding, with_attention=False):
+        step = search_step.make(self.model.decoder, self.model.emb_y, width=decoding.width)
+        memory, state = self.model.start(x, x_len, z)
+        task = search.Task(
+            step,
+            step.memory(memory),
+            state,
+            limits=decoding.limits(x_len),
+            min_length=decoding.force_length,
+            with_attention=with_attention,
+            sos=text.SOS,
+            eos=text.EOS,
+        )
+        return decoding.run(task, seeds=seeds)
+
+    def embed_batch(self, x, x_len):
+        """Location and scale [B, Z] of what z is predicted with; a point has the scale 0."""
+        q = self.model.predict_z(x, x_len)
+        if isinstance(self.model.prediction, nets.PointNetwork):
+            return q.mean(), tf.zeros_like(q.mean())
+        return q.distribution.loc, q.distribution.scale
+
+    def translations(self, hypotheses, x_len):
+        """Texts and scores [B, N]; an empty source has an empty translation of score 0."""
+        texts = self.y_tokenizer.decode(hypotheses.ids)
+        is_empty = (x_len == 1)[:, None]
+        return tf.where(is_empty, "", texts), tf.where(is_empty, 0.0, hypotheses.scores)
+
+    def score_batch(self, batch, *, seeds, samples):
+        """Log-probabilities and bounds of pairs: a dict of [B], as in Translator.score."""
+        model = self.model
+        at_mean = model.loss_terms(batch, z=self.z(batch["x"], batch["x_len"]))
+        if model.source_lm is None:
+            return {"log_py": -at_mean.nll_y}
+        if model.posterior is None:
+            scores = {"log_px": -at_mean.nll_x, "log_py": -at_mean.nll_y}
+            return {"elbo": scores["log_px"] + scores["log_py"], **scores}
+        q = model.infer(batch)
+        kl = tf.reduce_sum(objective.kl_to_prior(q), -1)
+
+        def sample(number):
+            stream = SCORE_STREAM - number
+            epsilon = search.normals(seeds, stream=stream, count=q.event_shape[0])
+            z = models.reparameterise(q, epsilon)
+            terms = model.loss_terms(batch, z=z)
+            log_w_xy = objective.log_weights(-terms.nll_x - terms.nll_y, z, q)
+            if model.prediction is None:
+                log_w_x = objective.log_weights(-terms.nll_x, z, q)
+            else:  # q has seen y, so x has a proposal of its own
+                log_w_x = model.log_weights(batch, epsilon[None])[1][0]
+            return -terms.nll_x, -terms.nll_y, log_w_xy, log_w_x
+
+        log_px, log_py, log_w_xy, log_w_x = tf.map_fn(
+            sample,
+            tf.range(samples),
+            fn_output_signature=(tf.float32,) * 4,
+            parallel_iterations=1,
+        )  # [S, B]
+        scores = {"log_px": tf.reduce_mean(log_px, 0), "log_py": tf.reduce_mean(log_py, 0)}
+        iw_log_pxy = objective.importance_weighted(log_w_xy)
+        iw_log_px = objective.importance_weighted(log_w_x)
+        return {
+            "elbo": scores["log_px"] + scores["log_py"] - kl,
+            **scores,
+            "kl": kl,
+            "log_py_at_mean": -at_mean.nll_y,
+            "iw_log_pxy": iw_log_pxy,
+            "iw_log_px": iw_log_px,
+            "iw_log_py": iw_log_pxy - iw_log_px,
+            "ess": objective.effective_sample_size(log_w_xy),
+        }
+
+    def generate(self, z, *, seeds, decoding):
+        """Pairs from z [B, Z], None without one: x by P(x|z) and y by P(y|x, z), texts [B]."""
+        model = self.model
+        language_model = model.source_lm
+
+        def step(memory, states, x):
+            logits, states = language_model.step(states, model.emb_x(x))
+            return logits, states, tf.zeros([tf.size(x), 1])
+
+        seeds = search.split_seeds(seeds, count=2)  # [B, 2]
+        limits = tf.fill([tf.shape(seeds)[0]], self.hp.src_max_len + 1)
+        state = language_model.start(z, limits)
+        task = search.Task(step, (), state, limits, sos=text.SOS, eos=text.EOS)
+        x = decoding.run(task, seeds=seeds[:, 0])
+        ids = x.ids[:, 0]  # [B, Tx]
+        last = tf.gather(ids, x.lengths[:, 0] - 1, batch_dims=1)
+        # A source that was stopped at the limit still ends in </s>.
+        x_len = x.lengths[:, 0] + tf.cast(last != text.EOS, tf.int32)
+        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=text.EOS)[:, : tf.reduce_max(x_len)]
+        y = self._search_with(z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
+        return self.x_tokenizer.decode(ids), self.translations(y, x_len)[0][:, 0]
