@@ -94,10 +94,10 @@ def test_tensorboard_has_everything(folder):
     assert train_tags | {"accuracy_y", "gradient_norm", "pairs_per_second"} <= tags("train")
     dev_tags = {"bleu", "chrf", "elbo", "iw_log_pxy", "active_units", "kl_by_dimension"}
     assert dev_tags | {"attention/0", "translations", "samples_from_the_prior"} <= tags("dev")
-    assert (logs / "projector_config.pbtxt").exists()
-    metadata = (logs / "z_metadata.tsv").read_text().splitlines()
+    assert (logs / "dev" / "projector_config.pbtxt").exists()
+    metadata = (logs / "dev" / "z_metadata.tsv").read_text().splitlines()
     assert metadata[0] == "corpus\tlength\ttext" and len(metadata) == 1 + 6
-    assert len((logs / "z.tsv").read_text().splitlines()) == 6
+    assert len((logs / "dev" / "z.tsv").read_text().splitlines()) == 6
 
 
 def test_a_finished_run_stays_as_it_is(folder, capsys):

@@ -29,7 +29,11 @@ TRAIN_SCALARS = (
 
 
 class TensorBoard:
-    """Writes event files into a folder: logs/train, logs/dev and the root for the settings."""
+    """Writes event files into a folder's train/ and dev/.
+
+    The settings and z are in dev/, too: TensorBoard looks for the scores of the HPARAMS tab in
+    the same run, and for the projector's files in the folder of a run.
+    """
 
     def __init__(self, folder):
         self._folder = Path(folder)
@@ -48,16 +52,13 @@ class TensorBoard:
             if value is not None
         }
         metrics = [
-            api.Metric(tag, group="dev", display_name=f"dev {tag}")
-            for tag in ("bleu", "chrf", "elbo", "kl")
+            api.Metric(tag, display_name=f"dev {tag}") for tag in ("bleu", "chrf", "elbo", "kl")
         ]
-        writer = tf.summary.create_file_writer(str(self._folder))
-        with writer.as_default():
+        with self._dev.as_default(0):
             api.hparams_config(
                 hparams=[api.HParam(name) for name in sorted(shown)], metrics=metrics
             )
             api.hparams(shown)
-        writer.close()
 
     def report(self, step, values):
         """Write a report of training."""
@@ -89,7 +90,7 @@ class TensorBoard:
     def projection(self, projection):
         """Show z in the projector: keyword arguments of analysis.projector.write."""
         with snapshots.sentences(f"write {self._folder}"):
-            projector.write(self._folder, **projection)
+            projector.write(self._folder / "dev", **projection)
 
     def translations(self, step, rows):
         """Write translations: rows of (source, reference, translation)."""

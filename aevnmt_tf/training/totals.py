@@ -26,13 +26,12 @@ class Totals(tf.Module):
     def __init__(self):
         """Start at zero."""
         super().__init__(name="totals")
-        with tf.device("/CPU:0"):
-            self.sums = tf.Variable(tf.zeros(len(SUMMED), tf.float64), trainable=False)
-            self.latest = tf.Variable(tf.zeros(len(LATEST), tf.float64), trainable=False)
-            self.good = tf.Variable(0, dtype=tf.int64, trainable=False)
-            self.skipped = tf.Variable(0, dtype=tf.int64, trainable=False)
-            self.bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
-            self.most_bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.sums = tf.Variable(tf.zeros(len(SUMMED), tf.float64), trainable=False)
+        self.latest = tf.Variable(tf.zeros(len(LATEST), tf.float64), trainable=False)
+        self.good = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.skipped = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.most_bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
 
     def add(self, results):
         """Add the result of one train_step; a step that was skipped adds to nothing else."""

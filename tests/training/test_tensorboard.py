@@ -61,8 +61,9 @@ def test_histogram_image_and_tables(tmp_path, logs):
 def test_settings_for_the_hparams_tab(tmp_path, logs):
     settings = {"num_units": 8, "optimizer": "adam", "out_dir": None, "metrics": ["bleu"]}
     logs.settings(types.SimpleNamespace(to_dict=lambda: settings))
-    root = read(tmp_path)
-    data = root.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    logs.evaluation(1, {})
+    dev = read(tmp_path / "dev")
+    data = dev.summary_metadata["_hparams_/session_start_info"].plugin_data.content
     info = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
     assert set(info.hparams) == {"num_units", "optimizer", "metrics"}
     assert info.hparams["num_units"].number_value == 8

@@ -1,0 +1,89 @@
+"""Where training runs, without starting any other process."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.training import distribution
+
+
+def set_cluster(monkeypatch, *, index, workers=2):
+    cluster = {"worker": [f"127.0.0.1:{9000 + n}" for n in range(workers)]}
+    config = {"cluster": cluster, "task": {"type": "worker", "index": index}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+
+
+def test_one_device_is_the_default_strategy(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert distribution.choose("none") is tf.distribute.get_strategy()
+    if len(tf.config.list_logical_devices("GPU")) < 2:
+        assert distribution.choose("auto") is tf.distribute.get_strategy()
+
+
+def test_mirrored_takes_every_device():
+    strategy = distribution.choose("mirrored")
+    assert isinstance(strategy, tf.distribute.MirroredStrategy)
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    assert strategy.num_replicas_in_sync == len(devices)
+
+
+def test_multi_worker_needs_tf_config(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UserError, match="TF_CONFIG names no workers"):
+        distribution.choose("multi_worker")
+
+
+def test_a_broken_tf_config_is_a_sentence(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", "{cluster")
+    with pytest.raises(UserError, match="TF_CONFIG is not JSON"):
+        distribution.choose("auto")
+
+
+def test_the_first_worker_is_the_chief(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert distribution.is_chief() and distribution.num_workers() == 0
+    for index, expected in ((0, True), (1, False)):
+        set_cluster(monkeypatch, index=index)
+        assert distribution.is_chief() is expected
+        assert distribution.num_workers() == 2
+
+
+def test_one_process_agrees_with_itself():
+    agreement = distribution.Agreement(tf.distribute.get_strategy())
+    assert agreement.any(True) is True and agreement.any(False) is False
+    assert agreement.from_chief(12.5) == 12.5
+
+
+def test_the_loss_of_a_worker_is_a_sentence(monkeypatch):
+    error = tf.errors.UnavailableError(None, None, "Socket closed")
+    with pytest.raises(tf.errors.UnavailableError), distribution.sentences():
+        raise error
+    set_cluster(monkeypatch, index=0)
+    with pytest.raises(UserError, match="start all of them again"), distribution.sentences():
+        raise error
+
+
+class TwoReplicas:
+    """A strategy of one process with two devices, as far as the data sees it."""
+
+    num_replicas_in_sync = 2
+
+    def distribute_datasets_from_function(self, function):
+        return function(tf.distribute.InputContext(num_replicas_in_sync=2))
+
+
+def test_rows_of_fillers_stay_inside_the_batch(settings, training_data):
+    data = training_data(settings(batch_size=5))
+    dataset = distribution.batches(TwoReplicas(), data, first_step=0)
+    parts = list(dataset.take(8).as_numpy_iterator())
+    whole = list(data.dataset().take(4).as_numpy_iterator())
+    for number, batch in enumerate(whole):
+        halves = parts[2 * number : 2 * number + 2]
+        assert [len(half["row"]) for half in halves] == [3, 3]
+        assert max(half["row"].max() for half in halves) == 4
+        assert sum(half["weight"].sum() for half in halves) == batch["weight"].sum()
+        assert sum(half["x_len"][half["weight"] > 0].sum() for half in halves) == (
+            batch["x_len"][batch["weight"] > 0].sum()
+        )
