@@ -1,12 +1,11 @@
 """One more word for K hypotheses of each sentence: the decoder's step, arranged for search.
 
-What the hypotheses of a sentence have in common is computed once: attention reads one copy of
-the source, and the context's part of the output layer,
+A matrix W that meets the context or the last word needs its large product once a source word,
+or once a different word, and not once a hypothesis:
 
-    W_c c_j = W_c sum_i a_i s_i = sum_i a_i (W_c s_i),
+    W c_j = W sum_i a_i s_i = sum_i a_i (W s_i)          Eq. (att) in Eq. (dec) and Eq. (out-y)
 
-needs its large product W_c s_i once a source word, not once a hypothesis and step. The word's
-part W_e e_{j-1} is computed once for each different word of a step.
+and all hypotheses of a sentence attend to one copy of the source.
 """
 
 from typing import NamedTuple
@@ -17,15 +16,28 @@ from aevnmt_tf.nets.attention import Memory
 from aevnmt_tf.nets.decoder import DecoderState, PaperDecoder, TfNmtDecoder
 from aevnmt_tf.nets.precision import compute
 
-# Numbers that W_c s may take. Beyond that (long sources, large batches) it is not kept.
+# Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
 MOST_PROJECTED = 1 << 26
 
 
 class SearchMemory(NamedTuple):
-    """A source as search sees it."""
+    """A source as search sees it. What is projected has no entries where it is not kept."""
 
     source: Memory
-    projected: tf.Tensor  # [B, Tx, V] W_c s, or [B, 0, V] where it does not pay or fit
+    inputs: tf.Tensor  # [B, Tx, 3H] W s of the GRU, with its bias
+    logits: tf.Tensor  # [B, Tx, V] W s of the output layer, with its bias
+
+
+class _Weights(NamedTuple):
+    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e or state t."""
+
+    inputs_c: tf.Tensor  # [2H, 3H]
+    inputs_e: tf.Tensor  # [E, 3H]
+    inputs_bias: tf.Tensor  # [3H]
+    logits_t: tf.Tensor  # [H, V]
+    logits_e: tf.Tensor  # [E, V]
+    logits_c: tf.Tensor  # [2H, V]
+    logits_bias: tf.Tensor  # [V]
 
 
 class PaperSearchStep:
@@ -34,7 +46,7 @@ class PaperSearchStep:
     Args:
         decoder: a nets.PaperDecoder.
         embedding: the target's nets.Embedding.
-        width: K; 1 is a search without a beam, for which nothing is kept.
+        width: K; with 1 there is nothing to share.
     """
 
     def __init__(self, decoder, embedding, *, width):
@@ -44,50 +56,71 @@ class PaperSearchStep:
 
     def memory(self, source):
         """A Memory as search should carry it."""
-        batch, time = tf.unstack(tf.shape(source.mask))
-        size = self._decoder.vocab_size
         if self._width == 1:
-            return SearchMemory(source, tf.zeros([batch, 0, size]))
-        fits = batch * time <= MOST_PROJECTED // size
-        kept = tf.where(fits, time, 0)
-        *_, w_c, _ = self._output()
-        projected = tf.matmul(source.values[:, :kept], w_c)
-        return SearchMemory(source, projected)
+            return source
+        batch, time = tf.unstack(tf.shape(source.mask))
+        fits = batch * time <= MOST_PROJECTED // self._decoder.vocab_size
+        values = source.values[:, : tf.where(fits, time, 0)]
+        w = self._weights()
+        # The weights of attention sum to one, so a bias may be added before they are applied.
+        return SearchMemory(
+            source,
+            tf.nn.bias_add(tf.matmul(values, w.inputs_c), w.inputs_bias),
+            tf.nn.bias_add(tf.matmul(values, w.logits_c), w.logits_bias),
+        )
 
     def __call__(self, memory, state, y):
         """As model.Aevnmt.step, for y [B * K] and a memory of B rows."""
-        decoder = self._decoder
-        e = compute(decoder, self._embedding(y))  # [B * K, E]
-        c, attention = attend(decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
-        t, hidden = tf.concat([c, e], -1), []
-        for layer, old in zip(decoder.grus, state.hidden, strict=True):
-            t = layer.step(t, old)  # Eq. (dec)
-            hidden.append(t)
-        state = DecoderState(tuple(hidden), state.feed)
-        return tf.cast(self._logits(t, e, c, attention, memory), tf.float32), state, attention
-
-    def _output(self):
-        """Eq. (out-y) in parts: W_t, W_e, W_c and the bias."""
-        decoder = self._decoder
-        kernel, bias = (compute(decoder, w) for w in (decoder.out_y.kernel, decoder.out_y.bias))
-        sizes = [decoder.units, decoder.input_size, decoder.memory_size]
-        return *tf.split(kernel, sizes), bias
-
-    def _logits(self, t, e, c, attention, memory):
-        decoder = self._decoder
         if self._width == 1:
-            return decoder.out_y(tf.concat([t, e, c], -1))
-        w_t, w_e, w_c, bias = self._output()
+            e = self._embedding(y)
+            features, state, attention = self._decoder.step(e, memory, state)
+            return self._decoder.out_y(features), state, attention
+        first, *others = self._decoder.grus
+        w = self._weights()
+        attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
+        from_c = self._from_context(attention, memory, w)
+        words, place = tf.unique(y)
+        e = compute(self._decoder, self._embedding(words))  # [words, E]
+        from_e = [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
+        _, recurrent, _, second = first.weights_of()
+        old = compute(first, state.hidden[0])
+        t = first.cell.step(from_c[0] + from_e[0], old, recurrent, second)[0]  # Eq. (dec)
+        hidden = [t]
+        for layer, old in zip(others, state.hidden[1:], strict=True):
+            t = layer.step(t, old)
+            hidden.append(t)
+        logits = tf.add_n([tf.matmul(t, w.logits_t), from_e[1], from_c[1]])  # Eq. (out-y)
+        attention = tf.reshape(attention, [tf.size(y), tf.shape(attention)[-1]])
+        state = DecoderState(tuple(hidden), state.feed)
+        return tf.cast(logits, tf.float32), state, attention
+
+    def _from_context(self, attention, memory, w):
+        """What the context adds to the GRU's inputs [B * K, 3H] and the logits [B * K, V]."""
 
         def shared():
-            weights = by_sentence(attention, memory.projected)
-            part = tf.matmul(weights, memory.projected)
-            return tf.reshape(part, [-1, part.shape[-1]])
+            return tf.matmul(attention, memory.inputs), tf.matmul(attention, memory.logits)
 
-        is_kept = tf.shape(memory.projected)[1] > 0
-        part = tf.cond(is_kept, shared, lambda: tf.matmul(c, w_c))
-        words = tf.matmul(e, w_e)
-        return tf.nn.bias_add(tf.matmul(t, w_t) + words + part, bias)
+        def direct():
+            c = tf.matmul(attention, memory.source.values)  # [B, K, 2H]
+            return (
+                tf.nn.bias_add(tf.matmul(c, w.inputs_c), w.inputs_bias),
+                tf.nn.bias_add(tf.matmul(c, w.logits_c), w.logits_bias),
+            )
+
+        parts = tf.cond(tf.shape(memory.logits)[1] > 0, shared, direct)
+        sizes = (w.inputs_c.shape[1], w.logits_c.shape[1])
+        return [tf.reshape(part, [-1, size]) for part, size in zip(parts, sizes, strict=True)]
+
+    def _weights(self):
+        decoder = self._decoder
+        kernel, _, bias, _ = decoder.grus[0].weights_of()
+        e, c, t = decoder.input_size, decoder.memory_size, decoder.units
+        inputs_c, inputs_e = tf.split(kernel, [c, e])
+        out, out_bias = (
+            compute(decoder, v) for v in (decoder.out_y.kernel, decoder.out_y.bias)
+        )
+        logits_t, logits_e, logits_c = tf.split(out, [t, e, c])
+        return _Weights(inputs_c, inputs_e, bias, logits_t, logits_e, logits_c, out_bias)
 
 
 class TfNmtSearchStep:
@@ -109,7 +142,9 @@ class TfNmtSearchStep:
         for layer, old in zip(decoder.grus, state.hidden, strict=True):
             t = layer.step(t, old)
             hidden.append(t)
-        c, attention = attend(decoder.bahd, t, memory)
+        attention = attend(decoder.bahd, t, memory)
+        c = tf.reshape(tf.matmul(attention, memory.values), [-1, decoder.memory_size])
+        attention = tf.reshape(attention, [tf.size(y), tf.shape(attention)[-1]])
         feed = decoder.att_layer(tf.concat([t, c], -1))
         return decoder.out_y(feed), DecoderState(tuple(hidden), feed), attention
 
@@ -120,24 +155,14 @@ def make(decoder, embedding, *, width):
     return steps[type(decoder)](decoder, embedding, width=width)
 
 
-def by_sentence(rows, memory):
-    """[B * K, n] to [B, K, n] for a memory of B rows."""
-    return tf.reshape(rows, tf.stack([tf.shape(memory)[0], -1, tf.shape(rows)[-1]]))
-
-
 def attend(bahdanau, state, memory):
-    """attention(s, t): states [B * K, H] -> contexts [B * K, 2H], weights [B * K, Tx]."""
+    """The weights [B, K, Tx] of attention(s, t) for states [B * K, H]."""
     query = tf.matmul(compute(bahdanau, state), compute(bahdanau, bahdanau.query_kernel))
-    query = by_sentence(query, memory.keys)[:, :, None]  # [B, K, 1, H]
+    batch, time, units = tf.unstack(tf.shape(memory.keys))
+    query = tf.reshape(query, [batch, -1, 1, bahdanau.units])  # [B, K, 1, H]
     inner = tf.tanh(memory.keys[:, None] + query)  # [B, K, Tx, H]
     v = compute(bahdanau, bahdanau.v)
-    scores = tf.matmul(tf.reshape(inner, [-1, bahdanau.units]), v[:, None])
-    scores = tf.cast(tf.reshape(scores, tf.shape(inner)[:3]), tf.float32)  # [B, K, Tx]
+    scores = tf.matmul(tf.reshape(inner, [-1, units]), v[:, None])
+    scores = tf.cast(tf.reshape(scores, [batch, -1, time]), tf.float32)
     weights = tf.nn.softmax(tf.where(memory.mask[:, None], scores, scores.dtype.min))
-    weights = tf.cast(weights, inner.dtype)
-    context = tf.matmul(weights, memory.values)  # [B, K, 2H]
-    rows = tf.shape(state)[0]
-    return (
-        tf.reshape(context, [rows, bahdanau.memory_size]),
-        tf.reshape(weights, [rows, tf.shape(weights)[-1]]),
-    )
+    return tf.cast(weights, inner.dtype)
