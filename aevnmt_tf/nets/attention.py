@@ -9,6 +9,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
 from aevnmt_tf.nets.recurrent import arrays, write
 
@@ -43,7 +44,7 @@ class Bahdanau(keras.layers.Layer):
         """What is computed once a sentence: values [B, Tx, 2H], lengths [B] -> Memory."""
         values = compute(self, values)
         mask = tf.sequence_mask(lengths, tf.shape(values)[1])
-        return Memory(tf.matmul(values, compute(self, self.memory_kernel)), values, mask)
+        return Memory(project(values, compute(self, self.memory_kernel)), values, mask)
 
     def call(self, state, memory):
         """state [B, H] -> context [B, 2H], weights [B, Tx]."""
@@ -121,6 +122,7 @@ def run_attention_gru(x, start, memory, weights, dropout, *, cell):
     def recurrence(x, start, keys, values, query_kernel, v, context_kernel, kernel, *bias):
         source = Memory(keys, values, memory.mask)
         second = bias[0] if bias else None
+        parts = cell.parts(kernel)
 
         def dropped(t, context):
             return context * masks[0][t] if masks else context
@@ -128,7 +130,7 @@ def run_attention_gru(x, start, memory, weights, dropout, *, cell):
         def forward(t, h, kept):
             context, attention = attend(tf.matmul(h, query_kernel), source, v)
             inputs = x[t] + tf.matmul(dropped(t, context), context_kernel)
-            new, saved = cell.step(inputs, h, kernel, second)
+            new, saved = cell.step(inputs, h, parts, second)
             return t + 1, new, write(kept, t, (new, context, attention, *saved))
 
         steps = tf.shape(x)[0]
@@ -142,7 +144,7 @@ def run_attention_gru(x, start, memory, weights, dropout, *, cell):
 
             def backward(t, d_h, d_keys, d_v, kept):
                 d_x, d_inner, d_h = cell.gradient(
-                    d_h + d_states[t], before[t], [s[t] for s in saved], kernel
+                    d_h + d_states[t], before[t], [s[t] for s in saved], parts
                 )
                 d_context = d_contexts[t]
                 d_context += dropped(t, tf.matmul(d_x, context_kernel, transpose_b=True))

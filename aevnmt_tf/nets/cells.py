@@ -6,7 +6,8 @@
     h' = z * h + (1 - z) * c
 
 x = W f + b is made outside of the loop. Gates are stored in Keras' order (update, reset,
-candidate). Every function takes any number of leading axes.
+candidate). Every function takes any number of leading axes. `parts` cuts a recurrent kernel
+[..., H, 3H] into the matrices of a step's products, once and not in every step.
 """
 
 import tensorflow as tf
@@ -19,26 +20,33 @@ class ResetBefore:
     num_saved = 2
 
     @staticmethod
-    def step(x, h, kernel, _):
+    def parts(kernel):
+        """[..., H, 2H] of the gates and [..., H, H] of the candidate."""
+        units = kernel.shape[-2]
+        return kernel[..., : 2 * units], kernel[..., 2 * units :]
+
+    @staticmethod
+    def step(x, h, parts, _):
         """x [..., B, 3H], h [..., B, H], kernel [..., H, 3H] -> the new state and what its
         gradient needs."""
         units = h.shape[-1]
-        zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, kernel[..., : 2 * units]))
+        gates, candidate = parts
+        zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, gates))
         z, r = tf.split(zr, 2, axis=-1)
-        c = tf.tanh(x[..., 2 * units :] + tf.matmul(r * h, kernel[..., 2 * units :]))
+        c = tf.tanh(x[..., 2 * units :] + tf.matmul(r * h, candidate))
         return c + z * (h - c), (zr, c)
 
     @staticmethod
-    def gradient(d_new, h, saved, kernel):
+    def gradient(d_new, h, saved, parts):
         """Gradients with respect to x, to what was added to x before the gates, and to h."""
-        units = h.shape[-1]
+        gates, candidate = parts
         zr, c = saved
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
-        d_reset = tf.matmul(d_c, kernel[..., 2 * units :], transpose_b=True)  # of r * h
+        d_reset = tf.matmul(d_c, candidate, transpose_b=True)  # of r * h
         d_zr = tf.concat([d_new * (h - c), d_reset * h], axis=-1) * zr * (1.0 - zr)
         d_h = d_new * z + d_reset * r
-        d_h += tf.matmul(d_zr, kernel[..., : 2 * units], transpose_b=True)
+        d_h += tf.matmul(d_zr, gates, transpose_b=True)
         return tf.concat([d_zr, d_c], axis=-1), d_zr, d_h
 
     @staticmethod
@@ -59,10 +67,15 @@ class ResetAfter:
     num_saved = 3
 
     @staticmethod
-    def step(x, h, kernel, bias):
+    def parts(kernel):
+        """The kernel as it is: a step has one product."""
+        return (kernel,)
+
+    @staticmethod
+    def step(x, h, parts, bias):
         """As ResetBefore.step, with the second bias [..., 1, 3H]."""
         units = h.shape[-1]
-        inner = tf.matmul(h, kernel) + bias  # [..., B, 3H]
+        inner = tf.matmul(h, parts[0]) + bias  # [..., B, 3H]
         zr = tf.sigmoid(x[..., : 2 * units] + inner[..., : 2 * units])
         z, r = tf.split(zr, 2, axis=-1)
         inner_c = inner[..., 2 * units :]
@@ -70,14 +83,14 @@ class ResetAfter:
         return c + z * (h - c), (zr, c, inner_c)
 
     @staticmethod
-    def gradient(d_new, h, saved, kernel):
+    def gradient(d_new, h, saved, parts):
         """As ResetBefore.gradient."""
         zr, c, inner_c = saved
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
         d_zr = tf.concat([d_new * (h - c), d_c * inner_c], axis=-1) * zr * (1.0 - zr)
         d_inner = tf.concat([d_zr, d_c * r], axis=-1)  # [..., B, 3H]
-        d_h = d_new * z + tf.matmul(d_inner, kernel, transpose_b=True)
+        d_h = d_new * z + tf.matmul(d_inner, parts[0], transpose_b=True)
         return tf.concat([d_zr, d_c], axis=-1), d_inner, d_h
 
     @staticmethod

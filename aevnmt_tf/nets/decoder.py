@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.attention import AttentionWeights, Bahdanau, run_attention_gru
+from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.output import Output
 from aevnmt_tf.nets.precision import compute
 from aevnmt_tf.nets.recurrent import GRU, arrays, write
@@ -146,7 +147,7 @@ class PaperDecoder(Decoder):
             mask = compute(self, mask)
             words = inputs * mask[..., self.memory_size :]
             context_mask = tf.transpose(mask[..., : self.memory_size], [1, 0, 2])
-        x = tf.matmul(words, kernel[self.memory_size :]) + bias  # [B, Ty, 3H]
+        x = project(words, kernel[self.memory_size :], bias)  # [B, Ty, 3H]
         weights = AttentionWeights(
             compute(self, self.bahd.query_kernel),
             compute(self, self.bahd.v),

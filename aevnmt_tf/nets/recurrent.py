@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.cells import CELLS
+from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
 
 
@@ -60,11 +61,11 @@ def run_gru(x, start, kernel, bias, *, cell):
 
     @tf.custom_gradient
     def recurrence(x, start, *weights):
-        kernel, bias = weights[0], weights[-1]
+        parts, bias = cell.parts(weights[0]), weights[-1]
         steps = tf.shape(x)[0]
 
         def forward(t, h, kept):
-            new, saved = cell.step(x[t], h, kernel, bias)
+            new, saved = cell.step(x[t], h, parts, bias)
             return t + 1, new, write(kept, t, (new, *saved))
 
         _, _, kept = tf.while_loop(
@@ -77,7 +78,7 @@ def run_gru(x, start, kernel, bias, *, cell):
 
             def backward(t, d_h, kept):
                 d_x, d_inner, d_h = cell.gradient(
-                    d_h + d_states[t], before[t], [s[t] for s in saved], kernel
+                    d_h + d_states[t], before[t], [s[t] for s in saved], parts
                 )
                 return t - 1, d_h, write(kept, t, (d_x, d_inner))
 
@@ -147,7 +148,7 @@ class GRUWeights(keras.layers.Layer):
         """inputs: a [B, T, in] for each direction; start [B, H] for all -> [D, B, T, H]."""
         weights = [self.weights_of(prefix) for prefix in self.directions]
         x = tf.stack(
-            [tf.matmul(f, w[0]) + w[2] for f, w in zip(inputs, weights, strict=True)]
+            [project(f, w[0], w[2]) for f, w in zip(inputs, weights, strict=True)]
         )  # [D, B, T, 3H]
         bias = None if self.cell.biases == 1 else tf.stack([w[3] for w in weights])
         states = run_gru(
@@ -183,7 +184,7 @@ class GRU(GRUWeights):
         """One step: inputs [B, in], state [B, H] -> the new state."""
         kernel, recurrent, bias, second = self.weights_of()
         x = tf.matmul(compute(self, inputs), kernel) + bias
-        return self.cell.step(x, compute(self, state), recurrent, second)[0]
+        return self.cell.step(x, compute(self, state), self.cell.parts(recurrent), second)[0]
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")

@@ -84,7 +84,8 @@ class PaperSearchStep:
         from_e = [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
         _, recurrent, _, second = first.weights_of()
         old = compute(first, state.hidden[0])
-        t = first.cell.step(from_c[0] + from_e[0], old, recurrent, second)[0]  # Eq. (dec)
+        parts = first.cell.parts(recurrent)
+        t = first.cell.step(from_c[0] + from_e[0], old, parts, second)[0]  # Eq. (dec)
         hidden = [t]
         for layer, old in zip(others, state.hidden[1:], strict=True):
             t = layer.step(t, old)
