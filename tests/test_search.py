@@ -217,6 +217,22 @@ def test_stops_as_soon_as_no_live_hypothesis_can_win():
     assert 1 < len(calls) < 50, "three are wanted, so it goes on until three are there"
 
 
+def test_goes_on_while_a_live_hypothesis_can_win():
+    """Short hypotheses fill the beam's list, yet the penalty makes the longest one the best."""
+
+    def step(memory, state, y):
+        ends = [[-9.0, -9.0, 9.0, -9.0]]
+        early = tf.math.log([[1e-4, 1e-4, 0.3, 0.7]])
+        rows = tf.shape(y)[0]
+        return tf.where(state >= 5, ends, early), state + 1, tf.zeros([rows, 1])
+
+    task = search.Task(step, (), tf.zeros([1, 1]), tf.constant([9]))
+    got = search.beam(task, width=2, length_penalty_weight=2.0)
+    assert listed(got) == [[[3, 3, 3, 3, 3, EOS]]]
+    short = search.beam(task, width=2, length_penalty_weight=0.0)
+    assert listed(short) == [[[EOS]]]
+
+
 def test_sentences_that_are_done_cost_nothing():
     sizes = []
 

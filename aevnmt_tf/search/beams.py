@@ -13,9 +13,9 @@ def beam(task: Task, *, width, n_best=1, length_penalty_weight=0.0) -> Hypothese
     """Beam search, with finished and live hypotheses kept apart.
 
     A hypothesis finishes if it is among the `width` best candidates of its step. A sentence
-    stops when no live hypothesis can still become one of the n_best, when `width` hypotheses
-    have finished, or at its limit. An unfinished hypothesis is returned only where none has
-    finished. With width 1 this is greedy search.
+    stops when no live hypothesis can still become one of the n_best, or at its limit. An
+    unfinished hypothesis is returned only where none has finished. A beam of width 1 stops as
+    soon as its hypothesis finishes: it is greedy search.
     """
     if not 1 <= n_best <= width:
         raise ValueError(f"n_best must be from 1 to the beam width {width}, not {n_best}")
@@ -94,7 +94,9 @@ def _advance_beam(logits, loop, *, task, width, weight):
         length_penalty(length + 1, weight=weight), length_penalty(loop.limits, weight=weight)
     )
     cannot_win = live[:, 0] / highest <= ends.scores[:, -1]
-    done = loop.done | at_limit | cannot_win | (num_finished >= width)
+    done = loop.done | at_limit | cannot_win
+    if width == 1:
+        done |= num_finished > 0
     return words, parents, _Beam(live=live, num_finished=num_finished, ends=ends), done
 
 
