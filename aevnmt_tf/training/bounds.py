@@ -11,6 +11,9 @@ from aevnmt_tf.nets import noise as random_numbers
 from aevnmt_tf.training import step as training_step
 from aevnmt_tf.training.totals import means
 
+# Ids of one pass, all draws counted: they bound the memory that the output layers take.
+MOST_TOKENS = 16384
+
 
 @dataclass
 class Bounds:
@@ -41,7 +44,14 @@ class BoundsFunction:
         self._model = model
         self._samples = samples if model.posterior is not None else 1
         self._seed = seed
-        self._functions = {}
+        ids, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+        spec = {"x": ids, "x_len": lengths, "y": ids, "y_len": lengths, "row": lengths}
+        spec |= {"weight": tf.TensorSpec([None], tf.float32), "corpus": lengths}
+        self._draws = tf.function(
+            self._draws_in_graph,
+            input_signature=[spec, lengths, tf.TensorSpec([], tf.int32)],
+            autograph=False,
+        )
 
     def __call__(self, corpora, *, batch_size, interrupted=lambda: False):
         """Return the Bounds of several data.EncodedPairs together.
@@ -50,17 +60,15 @@ class BoundsFunction:
         """
         totals, kl, locs = {}, 0.0, {}
         for number, encoded in enumerate(corpora):
-            dataset = data.evaluation_batches(encoded, batch_size=batch_size)
-            run = self._function(dataset.element_spec)
-            for batch in dataset:
+            for batch in data.evaluation_batches(encoded, batch_size=batch_size):
                 if interrupted():
                     return None
-                sums, kl_sum, loc = run(batch, tf.constant(len(encoded)))
+                sums, kl_sum, loc = self._batch(batch, len(encoded))
                 for name, value in sums.items():
                     totals[name] = totals.get(name, 0.0) + float(value)
-                kl = kl + kl_sum.numpy().astype(np.float64)
+                kl = kl + kl_sum
                 rows = [(number, row) for row in batch["row"].numpy().tolist()]
-                locs.update(zip(rows, loc.numpy(), strict=True))
+                locs.update(zip(rows, loc, strict=True))
         values = means(totals)
         values["iw_log_pxy"] = totals["iw_log_pxy"] / totals["pairs"]
         if self._model.posterior is None:
@@ -69,50 +77,56 @@ class BoundsFunction:
         ordered = np.stack([locs[key] for key in real])  # [N, Z]
         return Bounds(values, locs=ordered, kl_by_dimension=kl / totals["pairs"])
 
-    def _function(self, element_spec):
-        key = str(element_spec)
-        if key not in self._functions:
-            signature = [element_spec, tf.TensorSpec([], tf.int32)]
-            self._functions[key] = tf.function(
-                self._batch, input_signature=signature, autograph=False
-            )
-        return self._functions[key]
-
     def _batch(self, batch, num_pairs):
         """Sums over a batch, the KL's sum by dimension [Z] and the posterior means [B, Z]."""
-        model, weight = self._model, batch["weight"]
-        q = model.infer(batch)
-        if q is None:
-            terms = model.loss_terms(batch)
-            log_w = -(terms.nll_x + terms.nll_y)[None]
-            kl, loc = tf.zeros([0]), tf.zeros([tf.size(weight), 0])
-        else:
-            terms, log_w = self._sampled_terms(batch, q, num_pairs)
-            kl, loc = tf.reduce_sum(weight[:, None] * terms.kl, axis=0), q.mean()
+        tokens = tf.size(batch["x"]) + tf.size(batch["y"])
+        at_once = max(1, int(MOST_TOKENS // tokens))
+        passes = []
+        for first in range(0, self._samples, at_once):
+            samples = tf.range(first, min(first + at_once, self._samples))
+            passes.append(self._draws(batch, samples, tf.constant(num_pairs)))
+        parts = zip(*passes, strict=True)
+        terms, log_w, loc = (tf.nest.map_structure(_joined, *part) for part in parts)
+        terms = objective.LossTerms(*(tf.reduce_mean(term, axis=0) for term in terms))
+        weight = batch["weight"]
         sums = training_step.sums(batch, terms)
         sums["loss"] = tf.reduce_sum(weight * objective.loss(terms))
         sums["iw_log_pxy"] = tf.reduce_sum(weight * objective.importance_weighted(log_w))
-        return sums, kl, loc
+        kl = tf.reduce_sum(weight[:, None] * terms.kl, axis=0)
+        return sums, kl.numpy().astype(np.float64), loc[0].numpy()
 
-    def _sampled_terms(self, batch, q, num_pairs):
-        """LossTerms as means over the draws of z, and the log-weights [S, B]."""
+    def _draws_in_graph(self, batch, samples, num_pairs):
+        """The terms [S, B, ...] and log-weights [S, B] of some draws, and loc [1, B, Z].
+
+        Draws are rows of one large batch: ten times the rows take much less than ten times
+        the time.
+        """
+        q = self._model.infer(batch)
+        if q is None:
+            terms = self._model.loss_terms(batch)
+            terms = objective.LossTerms(*(term[None] for term in terms))
+            return terms, -(terms.nll_x + terms.nll_y), tf.zeros([1, tf.size(batch["row"]), 0])
         rows = tf.maximum(batch["row"], 0)  # a filler's row is -1
 
-        def one(sample):
+        def epsilon(sample):
             seed = random_numbers.seed_for("dev", seed=self._seed, step=sample)
-            epsilon = random_numbers.normal(
-                (q.event_shape[0],), seed=seed, rows=rows, num_rows=num_pairs
-            )
-            z = models.reparameterise(q, epsilon)  # [B, Z]
-            terms = self._model.loss_terms(batch, z=z)
-            log_w = objective.log_weights(-terms.nll_x - terms.nll_y, z, q)  # [B]
-            return terms, log_w
+            size = (q.event_shape[0],)
+            return random_numbers.normal(size, seed=seed, rows=rows, num_rows=num_pairs)
 
-        floats = [tf.float32] * len(objective.LossTerms._fields)
-        terms, log_w = tf.map_fn(
-            one,
-            tf.range(self._samples),
-            fn_output_signature=(objective.LossTerms(*floats), tf.float32),
-            parallel_iterations=1,
+        epsilons = tf.map_fn(epsilon, samples, fn_output_signature=tf.float32)
+        z = models.reparameterise(q, epsilons)  # [S, B, Z]
+        count, size = tf.size(samples), tf.size(rows)
+        tiled = {
+            name: tf.tile(batch[name], [count] + [1] * (batch[name].shape.rank - 1))
+            for name in ("x", "x_len", "y", "y_len")
+        }
+        terms = self._model.loss_terms(tiled, z=tf.reshape(z, [count * size, z.shape[-1]]))
+        terms = objective.LossTerms(
+            *(tf.reshape(t, tf.concat([[count, size], tf.shape(t)[1:]], 0)) for t in terms)
         )
-        return tf.nest.map_structure(lambda t: tf.reduce_mean(t, axis=0), terms), log_w
+        log_w = objective.log_weights(-terms.nll_x - terms.nll_y, z, q)  # [S, B]
+        return terms, log_w, q.mean()[None]
+
+
+def _joined(*parts):
+    return tf.concat(parts, axis=0)

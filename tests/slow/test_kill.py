@@ -74,7 +74,8 @@ def assert_same_run(first, second):
             assert b[name] == pytest.approx(value, rel=1e-5), (a["step"], name)
     loaded = [translator.load(folder / "run", checkpoint="last") for folder in (first, second)]
     for a, b in zip(*(run.model.get_weights() for run in loaded), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-8)
+        # Threads add up in any order, so that two runs of one program differ in the last bits.
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     best = [
         run_directory.find_weights(folder / "run", checkpoint="best").name
         for folder in (first, second)
