@@ -62,6 +62,10 @@ def _keep_compiled_code():
         return
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(home) / "aevnmt_tf" / f"xla-{platform.node()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a home that cannot be written costs time, not the run
     os.environ["TF_XLA_FLAGS"] = f"{flags} --tf_xla_persistent_cache_directory={folder}".strip()
 
 

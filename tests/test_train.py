@@ -1,6 +1,8 @@
 """The train verb from start to end, on a corpus of forty lines."""
 
 import json
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -127,6 +129,20 @@ def test_another_model_in_out_dir_is_refused(folder, capsys):
     said = capsys.readouterr().err
     assert said.startswith("aevnmt train: out_dir") and said.count("\n") == 1
     assert "num_units: 8 there, 16 now" in said
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_compiled_code_is_kept_where_that_is_possible(tmp_path, monkeypatch, writable):
+    cache = tmp_path / "cache"
+    if not writable:
+        cache.write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("TF_XLA_FLAGS", "--some_flag=1")
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    train._keep_compiled_code()
+    flags = os.environ["TF_XLA_FLAGS"]
+    assert flags.startswith("--some_flag=1")
+    assert (f"--tf_xla_persistent_cache_directory={cache}" in flags) is writable
 
 
 def test_out_dir_is_needed(capsys):
