@@ -59,7 +59,7 @@ def test_search_step_without_room_for_the_projection(monkeypatch):
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_system_translates(system):
-    translations = make(system).translate(LINES)
+    translations = make(system, beam_width=0).translate(LINES)
     assert len(translations) == len(LINES)
     assert translations[2] == translations[6] == "", "empty in, empty out"
     assert any(translations)
@@ -183,7 +183,7 @@ def test_seeds(shared):
 
 def test_draws_of_z_compete():
     """The best of several draws is the best of what each draw finds."""
-    t = make(scale=1.5)
+    t = make(scale=1.5, beam_width=2)
     decoding = Decoding.of(t.hp, z="sample", num_z=3, n_best=4)
     x, x_len, _ = t.encode(tf.constant(LINES[:2]))
     seeds = tf.constant([7, 8])
@@ -192,7 +192,7 @@ def test_draws_of_z_compete():
     assert (np.diff(found.scores.numpy()) <= 0).all()
     scores = []
     for k in range(3):
-        one = dataclasses.replace(decoding, num_z=1, n_best=3)
+        one = dataclasses.replace(decoding, num_z=1, n_best=2)
         split = search.split_seeds(seeds, count=3)[:, k]
         scores.append(t.search(x, x_len, seeds=split, decoding=one).scores)
     expected = -np.sort(-np.concatenate(scores, 1), axis=1)[:, :4]
@@ -238,10 +238,10 @@ def test_lengths(shared):
 
 
 def test_long_lines_are_cut():
-    t = make(src_max_len_infer=3)
+    t = make(src_max_len_infer=3, beam_width=0)
     results = list(t.stream(["a b c", "a b c d e"], decoding=Decoding.of(t.hp)))
     assert [r.was_cut for r in results] == [False, True]
-    assert results[0].translations == results[1].translations
+    assert results[0].translations[0].text == results[1].translations[0].text
 
 
 def test_details(shared):
@@ -351,7 +351,7 @@ def test_interpolate(shared):
 
 def test_new_weights_are_used(shared):
     """The dev scores during training come from one translator."""
-    t = make()
+    t = make(beam_width=0)
     before = t.translate(LINES)
     tiny.randomise(t.model, seed=9, scale=0.8)
     assert t.translate(LINES) != before
@@ -363,17 +363,17 @@ def test_new_weights_are_used(shared):
 @pytest.fixture
 def run(tmp_path):
     """A run with random weights in best/ and others in checkpoints/."""
-    return save_run(tmp_path / "run")
+    return save_run(tmp_path / "run", beam_width=0)
 
 
 def test_load(run):
     t = aevnmt_tf.load(run)
-    expected = make(src="en", tgt="de")
+    expected = make(src="en", tgt="de", beam_width=0)
     tiny.randomise(expected.model, seed=3, scale=0.8)
     assert t.translate(LINES) == expected.translate(LINES)
     tiny.randomise(expected.model, seed=4, scale=0.8)
     assert aevnmt_tf.load(run, checkpoint="last").translate(LINES) == expected.translate(LINES)
-    assert aevnmt_tf.load(run, beam_width=1).hp.beam_width == 1
+    assert aevnmt_tf.load(run, beam_width=7).hp.beam_width == 7
 
 
 def test_load_of_what_is_no_run(tmp_path):
@@ -390,7 +390,7 @@ def test_moses_models_take_raw_text():
         def inverse(self, line):
             return line.upper()
 
-    plain = make()
+    plain = make(beam_width=0)
     t = Translator(
         plain.model,
         plain.x_tokenizer,
@@ -411,6 +411,6 @@ def test_sentencepiece(tmp_path):
     model = tiny.build(
         "source_only", vocab_x=tokenizer.vocab_size, vocab_y=tokenizer.vocab_size
     )
-    t = Translator(model, tokenizer, tokenizer, tiny.settings("source_only", beam_width=2))
+    t = Translator(model, tokenizer, tokenizer, tiny.settings("source_only", beam_width=0))
     odd = ["the house", "", "\0", "a\0b", " \u2028 ", "\U0001f600 日本", "x" * 3000]
     assert len(t.translate(odd)) == len(odd)
