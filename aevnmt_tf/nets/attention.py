@@ -93,7 +93,7 @@ class AttentionWeights(NamedTuple):
     v: tf.Tensor  # [H]
     context_kernel: tf.Tensor  # [2H, 3H], the rows of the GRU's kernel that meet the context
     recurrent_kernel: tf.Tensor  # [H, 3H]
-    bias: tf.Tensor | None  # [1, 3H], where the cell has a second one
+    bias: tf.Tensor | None = None  # [1, 3H], where the cell has a second one
 
 
 def run_attention_gru(x, start, memory, weights, dropout, *, cell):
@@ -115,71 +115,89 @@ def run_attention_gru(x, start, memory, weights, dropout, *, cell):
         states [T, B, H], contexts [T, B, 2H], attention weights [T, B, Tx] (without a
         gradient).
     """
-    bias = () if weights.bias is None else (weights.bias,)
-    masks = () if dropout is None else (dropout,)
 
     @tf.custom_gradient
-    def recurrence(x, start, keys, values, query_kernel, v, context_kernel, kernel, *bias):
-        source = Memory(keys, values, memory.mask)
-        second = bias[0] if bias else None
-        parts = cell.parts(kernel)
-
-        def dropped(t, context):
-            return context * masks[0][t] if masks else context
-
-        def forward(t, h, kept):
-            context, attention = attend(tf.matmul(h, query_kernel), source, v)
-            inputs = x[t] + tf.matmul(dropped(t, context), context_kernel)
-            new, saved = cell.step(inputs, h, parts, second)
-            return t + 1, new, write(kept, t, (new, context, attention, *saved))
-
-        steps = tf.shape(x)[0]
-        _, _, kept = tf.while_loop(
-            lambda t, *_: t < steps, forward, (0, start, arrays(x, 3 + cell.num_saved))
-        )
-        states, contexts, attention, *saved = (array.stack() for array in kept)
+    def recurrence(x, start, keys, values, *tensors):
+        source, w = Memory(keys, values, memory.mask), AttentionWeights(*tensors)
+        kept = _forward(x, start, source, w, dropout, cell=cell)
 
         def gradient(d_states, d_contexts, _):
-            before = tf.concat([start[None], states[:-1]], axis=0)  # [T, B, H]
+            d_outputs = (d_states, d_contexts)
+            return _backward(d_outputs, kept, start, source, w, dropout, cell=cell)
 
-            def backward(t, d_h, d_keys, d_v, kept):
-                d_x, d_inner, d_h = cell.gradient(
-                    d_h + d_states[t], before[t], [s[t] for s in saved], parts
-                )
-                d_context = d_contexts[t]
-                d_context += dropped(t, tf.matmul(d_x, context_kernel, transpose_b=True))
-                query = tf.matmul(before[t], query_kernel)
-                d_query, more_keys, more_v = attend_gradient(
-                    d_context, query, attention[t], source, v
-                )
-                d_h += tf.matmul(d_query, query_kernel, transpose_b=True)
-                kept = write(kept, t, (d_x, d_inner, d_query, d_context))
-                return t - 1, d_h, d_keys + more_keys, d_v + more_v, kept
+        return (kept.states, kept.contexts, kept.attention), gradient
 
-            start_at = (steps - 1, tf.zeros_like(start), tf.zeros_like(keys), tf.zeros_like(v))
-            _, d_start, d_keys, d_v, kept = tf.while_loop(
-                lambda t, *_: t >= 0, backward, (*start_at, arrays(x, 4))
-            )
-            d_x, d_inner, d_query, d_context = (array.stack() for array in kept)
-            inputs = contexts * masks[0] if masks else contexts
-            d_kernel, d_bias = cell.weight_gradients(
-                before[:, None], [s[:, None] for s in saved], d_x[:, None], d_inner[:, None]
-            )
-            return (
-                d_x,
-                d_start,
-                d_keys,
-                tf.einsum("tbi,tbh->bih", attention, d_context),
-                tf.einsum("tbh,tbg->hg", before, d_query),
-                d_v,
-                tf.einsum("tbh,tbg->hg", inputs, d_x),
-                d_kernel[0],
-                *((d_bias[0],) if bias else ()),
-            )
-
-        return (states, contexts, attention), gradient
-
-    states, contexts, attention = recurrence(
-        x, start, memory.keys, memory.values, *weights[:4], *bias
-    )
+    tensors = [w for w in weights if w is not None]
+    states, contexts, attention = recurrence(x, start, memory.keys, memory.values, *tensors)
     return states, contexts, tf.stop_gradient(attention)
+
+
+class _Kept(NamedTuple):
+    """What the forward loop leaves for the backward one; time is the first axis."""
+
+    states: tf.Tensor  # [T, B, H]
+    contexts: tf.Tensor  # [T, B, 2H]
+    attention: tf.Tensor  # [T, B, Tx]
+    saved: list  # of the cell
+
+
+def _forward(x, start, source, w, dropout, *, cell):
+    parts, steps = cell.parts(w.recurrent_kernel), tf.shape(x)[0]
+
+    def body(t, h, kept):
+        context, attention = attend(tf.matmul(h, w.query_kernel), source, w.v)  # Eq. (att)
+        inputs = x[t] + tf.matmul(_dropped(context, dropout, t), w.context_kernel)
+        new, saved = cell.step(inputs, h, parts, w.bias)  # Eq. (dec)
+        return t + 1, new, write(kept, t, (new, context, attention, *saved))
+
+    _, _, kept = tf.while_loop(
+        lambda t, *_: t < steps, body, (0, start, arrays(x, 3 + cell.num_saved))
+    )
+    states, contexts, attention, *saved = (array.stack() for array in kept)
+    return _Kept(states, contexts, attention, saved)
+
+
+def _backward(d_outputs, kept, start, source, w, dropout, *, cell):
+    """Gradients of x, start, keys, values and the weights, in this order."""
+    (d_states, d_contexts), attention, saved = d_outputs, kept.attention, kept.saved
+    before = tf.concat([start[None], kept.states[:-1]], axis=0)  # [T, B, H]
+    queries = project(before, w.query_kernel)  # [T, B, H]
+    parts = cell.parts(w.recurrent_kernel)
+
+    def body(t, d_h, d_keys, d_v, written):
+        d_x, d_inner, d_h = cell.gradient(
+            d_h + d_states[t], before[t], [s[t] for s in saved], parts
+        )
+        d_context = tf.matmul(d_x, w.context_kernel, transpose_b=True)
+        d_context = _dropped(d_context, dropout, t) + d_contexts[t]
+        d_query, more_keys, more_v = attend_gradient(
+            d_context, queries[t], attention[t], source, w.v
+        )
+        d_h += tf.matmul(d_query, w.query_kernel, transpose_b=True)
+        written = write(written, t, (d_x, d_inner, d_query, d_context))
+        return t - 1, d_h, d_keys + more_keys, d_v + more_v, written
+
+    zeros = [tf.zeros_like(v) for v in (start, source.keys, w.v)]
+    _, d_start, d_keys, d_v, written = tf.while_loop(
+        lambda t, *_: t >= 0, body, (tf.shape(before)[0] - 1, *zeros, arrays(before, 4))
+    )
+    d_x, d_inner, d_query, d_context = (array.stack() for array in written)
+    inputs = kept.contexts if dropout is None else kept.contexts * dropout
+    d_kernel, d_bias = cell.weight_gradients(
+        before[:, None], [s[:, None] for s in saved], d_x[:, None], d_inner[:, None]
+    )
+    return (
+        d_x,
+        d_start,
+        d_keys,
+        tf.einsum("tbi,tbh->bih", attention, d_context),
+        tf.einsum("tbh,tbg->hg", before, d_query),
+        d_v,
+        tf.einsum("tbh,tbg->hg", inputs, d_x),
+        d_kernel[0],
+        *(() if d_bias is None else (d_bias[0],)),
+    )
+
+
+def _dropped(context, dropout, t):
+    return context if dropout is None else context * dropout[t]

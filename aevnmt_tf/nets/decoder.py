@@ -9,8 +9,8 @@ from aevnmt_tf.nets.attention import AttentionWeights, Bahdanau, run_attention_g
 from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.output import Output
 from aevnmt_tf.nets.precision import compute
-from aevnmt_tf.nets.recurrent import GRU, arrays, write
-from aevnmt_tf.nets.start import Start, numbered
+from aevnmt_tf.nets.recurrent import arrays, write
+from aevnmt_tf.nets.stack import RecurrentStack
 
 
 class DecoderState(NamedTuple):
@@ -20,95 +20,52 @@ class DecoderState(NamedTuple):
     feed: tf.Tensor  # [B, H] TF-NMT's attention vector; [B, 0] in the paper's form
 
 
-class Decoder(keras.layers.Layer):
-    """What both forms share. Subclasses define `feature_size`, `call` (a whole sentence) and
-    `step` (one word).
+class Decoder(RecurrentStack):
+    """What both forms share. A form defines its sizes, `call` (a sentence) and `step` (a word).
 
     Args:
-        input_size: E.
-        units: H.
         memory_size: 2H.
         vocab_size: Vy.
-        num_layers: how many GRU layers.
-        z_size: Z, or None for a start from zeros.
-        reset: "before" or "after", the reset gate's place.
         packed: see `Output`.
+        **kwargs: as RecurrentStack.
     """
 
+    gru_label = "gru_dec"
+    start_label = "init_dec"
+    arguments = (*RecurrentStack.arguments, "memory_size", "vocab_size", "packed")
     output_bias = True
 
-    def __init__(
-        self,
-        *,
-        input_size,
-        units,
-        memory_size,
-        vocab_size,
-        num_layers=1,
-        z_size=None,
-        reset="before",
-        packed=True,
-        **kwargs,
-    ):
+    def __init__(self, *, memory_size, vocab_size, packed=True, **kwargs):
         super().__init__(**kwargs)
-        self.input_size = input_size
-        self.units = units
         self.memory_size = memory_size
         self.vocab_size = vocab_size
-        self.num_layers = num_layers
-        self.z_size = z_size
-        self.reset = reset
         self.packed = packed
-        policy = {"dtype": self.dtype_policy}
-        self.start = Start(
-            label="init_dec",
-            units=units,
-            num_layers=num_layers,
-            z_size=z_size,
-            name="start_dec",
-            **policy,
+        self.make_layers()
+        self.bahd = Bahdanau(
+            memory_size=memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
         )
-        self.bahd = Bahdanau(memory_size=memory_size, units=units, name="bahd", **policy)
-        self.grus = [
-            GRU(
-                input_size=units if k else self.first_input_size,
-                units=units,
-                reset=reset,
-                name=numbered("gru_dec", k),
-                **policy,
-            )
-            for k in range(num_layers)
-        ]
         self.out_y = Output(
             input_size=self.feature_size,
             vocab_size=vocab_size,
             use_bias=self.output_bias,
             packed=packed,
             name="out_y",
-            **policy,
+            dtype=self.dtype_policy,
         )
 
-    def build(self, *_):
-        """Creates the weights of all layers."""
-        for layer in (self.start, self.bahd, *self.grus, self.out_y):
-            layer.build()
-        self.built = True
+    def sublayers(self):
+        """All layers with weights."""
+        return [*super().sublayers(), self.bahd, self.out_y]
+
+    def size_below(self, k):
+        """What a form feeds to its first layer, or the layer below."""
+        return self.units if k else self.first_input_size
 
     def begin(self, values, lengths, z=None):
         """The encoder's values [B, Tx, 2H], lengths [B], z [B, Z] -> Memory, DecoderState."""
         memory = self.bahd.memory(values, lengths)
         feed = tf.zeros([tf.shape(lengths)[0], self.feed_size], self.compute_dtype)
         return memory, DecoderState(self.start(z, lengths), feed)
-
-    def noise_shapes(self, steps):
-        """The shape a sentence of each dropout mask, by layer name."""
-        return {layer.name: (steps, layer.input_size) for layer in self.grus}
-
-    def get_config(self):
-        """The constructor's arguments."""
-        names = ("input_size", "units", "memory_size", "vocab_size", "num_layers", "z_size")
-        names += ("reset", "packed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")

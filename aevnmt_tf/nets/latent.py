@@ -104,7 +104,7 @@ class GaussianNetwork(keras.layers.Layer):
     def noise_shapes(self, *steps):
         """The shape a sentence of each dropout mask, by layer name; a length for each side."""
         return {
-            layer.name: (length, 2, self.input_size)
+            layer.name: layer.noise_shape(length)
             for layer, length in zip(self.averages, steps, strict=True)
         }
 

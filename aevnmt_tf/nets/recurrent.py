@@ -180,6 +180,10 @@ class GRU(GRUWeights):
             inputs *= compute(self, dropout)
         return self.run([inputs], start)[0]
 
+    def noise_shape(self, steps):
+        """The shape a sentence of the dropout mask."""
+        return (steps, self.input_size)
+
     def step(self, inputs, state):
         """One step: inputs [B, in], state [B, H] -> the new state."""
         kernel, recurrent, bias, second = self.weights_of()
@@ -197,6 +201,10 @@ class BiGRU(GRUWeights):
     """
 
     directions = ("forward_", "backward_")
+
+    def noise_shape(self, steps):
+        """The shape a sentence of the dropout mask."""
+        return (steps, 2, self.input_size)
 
     def call(self, inputs, lengths, start, dropout=None):
         """See the class."""
