@@ -112,8 +112,9 @@ class Loop:
         """Train until the stopping rule, the budget or a signal says so."""
         with self._interruption, self.reporter.bar(self.step), distribution.sentences():
             outcome = self._train()
-            if not outcome.interrupted:
-                self._final_evaluation()
+            if not outcome.interrupted and self._final_evaluation_is_missing():
+                self._run_evaluation()
+                outcome.interrupted = self._final_evaluation_is_missing()
             if self._saved_batches != self._batches:
                 self._save()
         if not outcome.interrupted and self.is_chief and self.hp.avg_ckpts:
@@ -125,9 +126,9 @@ class Loop:
         if self._evaluation_is_missing():
             self._run_evaluation()
         while True:
-            reason = self._reason_to_stop()
-            if reason:
-                return Outcome(self.step, reason, interrupted=self._interruption.requested)
+            outcome = self._end()
+            if outcome is not None:
+                return outcome
             if iterator is None:
                 dataset = distribution.batches(
                     self._strategy, self._data, first_step=self._batches
@@ -171,19 +172,19 @@ class Loop:
         if step % self._saves_every == 0 and not self._interruption.requested:
             self._save()
 
-    def _reason_to_stop(self):
-        reason = self.rule.reason_to_stop(
-            self.progress, step=self.step, seconds=self._watch.total()
-        )
+    def _end(self):
+        """Return the Outcome where the run ends here, None where it goes on."""
         # Time and signals differ between processes: they decide together, now and then.
-        if self._agreement.several and reason is None and self.step % 10:
-            return None
-        if self._agreement.any(self._interruption.requested):
-            self._interruption.requested = True
-            return "interrupted"
-        if self._agreement.any(reason is not None):
-            return reason or "another process has reached max_minutes"
-        return None
+        together = not self._agreement.several or self.step % 10 == 0
+        if together and self._agreement.any(self._interruption.requested):
+            return Outcome(self.step, "interrupted", interrupted=True)
+        known = {"progress": self.progress, "step": self.step}
+        reason = self.rule.reason_to_stop(**known, seconds=0.0)
+        if reason is None and together:
+            timed = self.rule.reason_to_stop(**known, seconds=self._watch.total())
+            if self._agreement.any(timed is not None):
+                reason = timed or "another process has reached max_minutes"
+        return None if reason is None else Outcome(self.step, reason)
 
     def _stop_where_steps_are_bad(self):
         if int(self.totals.most_bad_in_a_row) < self.hp.max_bad_steps:
@@ -228,9 +229,9 @@ class Loop:
                 if gained:
                     self.checkpoints.save_best(self.step, evaluation.values)
 
-    def _final_evaluation(self):
-        if self._evaluate is not None and self.step and self._evaluated != self.step:
-            self._run_evaluation()
+    def _final_evaluation_is_missing(self):
+        """The end of a run is always evaluated."""
+        return bool(self._evaluate is not None and self.step and self._evaluated != self.step)
 
     def _save(self):
         self._saved_batches = self._batches

@@ -272,3 +272,18 @@ def test_a_checkpoint_holds_what_the_documentation_promises(settings, training_d
     names = " ".join(stored)
     for part in ("optimizer", "batches", "updates", "pending_pairs", "totals/sums"):
         assert part in names
+
+
+def test_a_signal_during_the_last_evaluation_is_no_end(settings, training_data, toy_model):
+    hp = settings(max_steps=7)
+
+    def interrupted_dev(step, interrupted):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert interrupted()
+        return None
+
+    session = Session(hp, training_data, toy_model(), interrupted_dev).run()
+    assert session.outcome.interrupted and saved_steps(hp) == [7]
+    dev = Dev()
+    second = Session(hp, training_data, toy_model(), dev).run()
+    assert not second.outcome.interrupted and dev.steps == [7]
