@@ -9,7 +9,7 @@ from tests import tiny
 
 CASES = {
     **{name: (name, {}) for name in tiny.SYSTEMS},
-    "KLq, shared, tf_nmt": ("KLq", {"share_vocab": True, "decoder_style": "tf_nmt"}),
+    "KLq": ("KLq", {"share_vocab": True, "decoder_style": "tf_nmt"}),
 }
 
 

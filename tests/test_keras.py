@@ -16,9 +16,8 @@ from tests import tiny
 CASES = {
     "cond": ("cond", {"share_vocab": True}),
     "joint": ("joint", {"decoder_style": "tf_nmt", "num_lm_layers": 2}),
-    "source_only": ("source_only", {"dropout": 0.2, "word_dropout": 0.1}),
     "KLq": ("KLq", {"gru_reset": "after", "num_encoder_layers": 4, "num_decoder_layers": 2}),
-    "l2": ("l2", {}),
+    "l2": ("l2", {"dropout": 0.2, "word_dropout": 0.1}),
 }
 
 
@@ -63,9 +62,10 @@ def test_weights_survive_a_file(model, tmp_path):
     model.save_weights(path)
     other = Aevnmt.from_config(model.get_config())
     other.load_weights(path)
+    loaded = tiny.weights(other)
     for layer, variables in tiny.weights(model).items():
         for name, array in variables.items():
-            np.testing.assert_array_equal(tiny.weights(other)[layer][name], array)
+            np.testing.assert_array_equal(loaded[layer][name], array)
 
 
 def test_a_model_survives_a_keras_file(tmp_path):
