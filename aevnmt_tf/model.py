@@ -146,8 +146,8 @@ class Aevnmt(keras.Model):
         noise = noise or {}
         x_len, y_len = batch["x_len"], batch["y_len"]
         f, e = self.emb_x(batch["x"]), self.emb_y(batch["y"])  # Eq. (gen-emb-x)  [B, T, E]
-        none = tf.zeros(tf.shape(x_len), tf.float32)
-        kl, r_divergence = tf.zeros([tf.shape(x_len)[0], 0]), none
+        r_divergence = tf.zeros(tf.shape(x_len), tf.float32)
+        kl = tf.zeros([tf.shape(x_len)[0], 0])
         if self.posterior is not None:
             sides = ((f, x_len), (e, y_len))[: len(self.posterior.sides)]
             q = self.posterior(sides, noise=noise)
@@ -157,16 +157,26 @@ class Aevnmt(keras.Model):
         if self.prediction is not None:
             r = self.prediction(((f, x_len),), noise=noise)
             r_divergence = objective.DIVERGENCES[self.divergence](r, q)
-        nll_x = correct_x = none
-        if self.source_lm is not None:
-            prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
-            h = self.source_lm(prefix, x_len, z, noise=noise)
-            nll_x, correct_x = self.source_lm.out_x.nll(h, batch["x"], x_len)
-        memory, state = self.decoder.begin(self.encoder(f, x_len, z, noise=noise), x_len, z)
-        prefix = self._prefix(self.emb_y, e, noise.get("words_y"))
-        features, _ = self.decoder(prefix, memory, state, noise=noise)
-        nll_y, correct_y = self.decoder.out_y.nll(features, batch["y"], y_len)  # Eq. (out-y)
+        nll_x, correct_x = self.source_nll(f, batch, z, noise)
+        nll_y, correct_y = self.target_nll(f, e, batch, z, noise)
         return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y)
+
+    def source_nll(self, f, batch, z=None, noise=None):
+        """-log P(x|z) for embeddings f [B, Tx, E], and words predicted right: two [B]."""
+        if self.source_lm is None:
+            zeros = tf.zeros(tf.shape(batch["x_len"]), tf.float32)
+            return zeros, zeros
+        prefix = self._prefix(self.emb_x, f, (noise or {}).get("words_x"))
+        h = self.source_lm(prefix, batch["x_len"], z, noise=noise)
+        return self.source_lm.out_x.nll(h, batch["x"], batch["x_len"])
+
+    def target_nll(self, f, e, batch, z=None, noise=None):
+        """-log P(y|x, z) for embeddings f [B, Tx, E] and e [B, Ty, E]; as source_nll."""
+        values = self.encoder(f, batch["x_len"], z, noise=noise)
+        memory, state = self.decoder.begin(values, batch["x_len"], z)
+        prefix = self._prefix(self.emb_y, e, (noise or {}).get("words_y"))
+        features, _ = self.decoder(prefix, memory, state, noise=noise)
+        return self.decoder.out_y.nll(features, batch["y"], batch["y_len"])  # Eq. (out-y)
 
     def _prefix(self, embedding, embedded, word_mask):
         """What comes before each word: <s>, then the words but the last. [B, T, E]"""
@@ -223,26 +233,18 @@ class Aevnmt(keras.Model):
             terms = self.loss_terms(batch)
             return -(terms.nll_x + terms.nll_y)[None], -terms.nll_x[None]
         q = self.infer(batch)
-        nll_x, nll_y, z = self._likelihoods(batch, q, epsilon)
-        joint = objective.log_weights(-nll_x - nll_y, z, q)
-        if self.prediction is None:
-            return joint, objective.log_weights(-nll_x, z, q)
-        r = self.predict_z(batch["x"], batch["x_len"])
-        proposal = objective.prior(q) if isinstance(self.prediction, nets.PointNetwork) else r
-        nll_x, _, z = self._likelihoods(batch, proposal, epsilon)
-        return joint, objective.log_weights(-nll_x, z, proposal)
-
-    def _likelihoods(self, batch, proposal, epsilon):
-        """nll_x, nll_y [S, B] at z [S, B, Z] = loc + epsilon * scale."""
-        samples, size = tf.unstack(tf.shape(epsilon)[:2])
-        z = reparameterise(proposal, epsilon)
-        tiled = {
-            name: tf.tile(batch[name], [samples] + [1] * (batch[name].shape.rank - 1))
-            for name in ("x", "x_len", "y", "y_len")
-        }
-        terms = self.loss_terms(tiled, z=tf.reshape(z, [samples * size, z.shape[-1]]))
-        nll_x, nll_y = (tf.reshape(n, [samples, size]) for n in (terms.nll_x, terms.nll_y))
-        return nll_x, nll_y, z
+        f, e = self.emb_x(batch["x"]), self.emb_y(batch["y"])
+        pair, (f_s, e_s), z = tile_draws(batch, (f, e), q, epsilon)
+        shape = tf.shape(epsilon)[:2]
+        log_px = -tf.reshape(self.source_nll(f_s, pair, z)[0], shape)
+        log_py = -tf.reshape(self.target_nll(f_s, e_s, pair, z)[0], shape)
+        joint = objective.log_weights(log_px + log_py, tf.reshape(z, tf.shape(epsilon)), q)
+        if self.prediction is not None:
+            r = self.predict_z(batch["x"], batch["x_len"])
+            q = objective.prior(q) if isinstance(self.prediction, nets.PointNetwork) else r
+            pair, (f_s,), z = tile_draws(batch, (f,), q, epsilon)
+            log_px = -tf.reshape(self.source_nll(f_s, pair, z)[0], shape)
+        return joint, objective.log_weights(log_px, tf.reshape(z, tf.shape(epsilon)), q)
 
     def get_config(self):
         """The nets, serialised, and the rest of the constructor's arguments."""
@@ -265,6 +267,21 @@ def reparameterise(q, epsilon=None):
     if epsilon is None:
         return q.mean()
     return q.distribution.loc + epsilon * q.distribution.scale
+
+
+def tile_draws(batch, embedded, proposal, epsilon):
+    """S draws of z from a proposal as rows of one large batch.
+
+    Returns:
+        The batch and its embeddings, repeated S times, and z [S * B, Z].
+    """
+
+    def tiled(tensor):
+        return tf.tile(tensor, [tf.shape(epsilon)[0]] + [1] * (tensor.shape.rank - 1))
+
+    z = reparameterise(proposal, epsilon)  # [S, B, Z]
+    pair = {name: tiled(batch[name]) for name in ("x", "x_len", "y", "y_len")}
+    return pair, [tiled(e) for e in embedded], tf.reshape(z, [-1, z.shape[-1]])
 
 
 def build(hp, x_vocab_size, y_vocab_size, *, packed=True, cls=Aevnmt):

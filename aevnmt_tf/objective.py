@@ -65,10 +65,10 @@ def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
         free_bits: nats of KL that cost nothing.
         free_bits_for: "z", for the whole of z, or "dimension", for each of its dimensions.
     """
-    if free_bits_for == "dimension":
-        kl = tf.reduce_sum(tf.maximum(terms.kl, free_bits), axis=-1)
-    else:
-        kl = tf.maximum(tf.reduce_sum(terms.kl, axis=-1), free_bits)
+    kl = terms.kl
+    if free_bits_for == "z" and kl.shape[-1] != 0:  # without z there is nothing to be free
+        kl = tf.reduce_sum(kl, axis=-1, keepdims=True)
+    kl = tf.reduce_sum(tf.maximum(kl, free_bits), axis=-1)
     # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
     # we.
     return terms.nll_x + terms.nll_y + kl_weight * (kl + terms.r_divergence)
@@ -89,6 +89,5 @@ def importance_weighted(log_w):
 
 def effective_sample_size(log_w):
     """(sum_s w_s)^2 / sum_s w_s^2: [S, B] -> [B], between 1 and S."""
-    return tf.exp(
-        2.0 * tf.reduce_logsumexp(log_w, axis=0) - tf.reduce_logsumexp(2.0 * log_w, axis=0)
-    )
+    # The softmax keeps the precision that a difference of log-sums would lose.
+    return 1.0 / tf.reduce_sum(tf.square(tf.nn.softmax(log_w, axis=0)), axis=0)
