@@ -1,0 +1,81 @@
+"""From settings to a model: the choices between systems and forms are made here, once."""
+
+from aevnmt_tf import nets
+from aevnmt_tf.model.aevnmt import Aevnmt, Rates
+
+
+def build(hp, x_vocab_size, y_vocab_size, *, packed=True, cls=Aevnmt):
+    """The model that the settings describe, with all its weights.
+
+    Args:
+        hp: Hparams.
+        x_vocab_size: Vx.
+        y_vocab_size: Vy.
+        packed: whether output layers skip padding; not possible under XLA.
+        cls: Aevnmt or a subclass.
+    """
+    rates = Rates(
+        dropout=hp.dropout,
+        word_dropout_x=hp.word_dropout if hp.word_dropout_source else 0.0,
+        word_dropout_y=hp.word_dropout,
+    )
+    parts = {
+        **_translation_parts(hp, x_vocab_size, y_vocab_size, packed=packed),
+        **_joint_parts(hp, x_vocab_size, packed=packed),
+    }
+    return cls(
+        **parts, rates=rates, seed=hp.random_seed, num_rows=hp.batch_size, name=hp.model_type
+    )
+
+
+def _sizes(hp):
+    """What every recurrent net is given."""
+    z_size = hp.z_dim if hp.model_type == "aevnmt" else None
+    size = hp.num_units
+    return {"input_size": size, "units": size, "z_size": z_size, "reset": hp.gru_reset}
+
+
+def _translation_parts(hp, x_vocab_size, y_vocab_size, *, packed):
+    """The parts that every system has."""
+    size, emb_y = hp.num_units, None
+    if not hp.share_vocab:
+        emb_y = nets.Embedding(vocab_size=y_vocab_size, units=size, name="emb_y")
+    decoder = nets.DECODERS[hp.decoder_style](
+        memory_size=2 * size,
+        vocab_size=y_vocab_size,
+        num_layers=hp.num_decoder_layers,
+        packed=packed,
+        name="decoder",
+        **_sizes(hp),
+    )
+    # TF-NMT counts a bidirectional layer as two.
+    layers = hp.num_encoder_layers // 2
+    return {
+        "emb_x": nets.Embedding(vocab_size=x_vocab_size, units=size, name="emb_x"),
+        "emb_y": emb_y,
+        "encoder": nets.Encoder(num_layers=layers, name="encoder", **_sizes(hp)),
+        "decoder": decoder,
+    }
+
+
+def _joint_parts(hp, x_vocab_size, *, packed):
+    """The parts that not every system has: the source LM, q and r."""
+    parts = {}
+    if hp.model_type in ("joint", "aevnmt"):
+        parts["source_lm"] = nets.SourceLM(
+            vocab_size=x_vocab_size,
+            num_layers=hp.num_lm_layers,
+            packed=packed,
+            name="source_lm",
+            **_sizes(hp),
+        )
+    if hp.model_type == "aevnmt":
+        sees_target = hp.z_inference_from == "source_target"
+        parts["posterior"] = nets.GaussianNetwork(
+            label="q", sides="xy" if sees_target else "x", name="posterior", **_sizes(hp)
+        )
+        if sees_target:
+            network = nets.PointNetwork if hp.r_train_mode == "l2" else nets.GaussianNetwork
+            parts["prediction"] = network(label="r", sides="x", name="prediction", **_sizes(hp))
+            parts["divergence"] = hp.r_train_mode
+    return parts
