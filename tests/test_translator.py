@@ -10,7 +10,7 @@ import aevnmt_tf
 from aevnmt_tf import objective, search, text
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.nets import search_step
-from aevnmt_tf.translator import Decoding, Translator, lines
+from aevnmt_tf.translator import Decoding, Translator, tensors
 from tests import tiny
 from tests.tiny_translator import LINES, WORDS, make, save_run
 
@@ -98,7 +98,7 @@ def test_streams(shared):
     assert first.translations and len(read) == shared.hp.infer_batch_size
     for _ in range(300):
         next(results)
-    assert len(read) <= 300 + lines.WINDOW * shared.hp.infer_batch_size
+    assert len(read) <= 300 + tensors.WINDOW * shared.hp.infer_batch_size
 
 
 def test_scores_are_those_of_the_model(shared):
@@ -277,7 +277,7 @@ def test_score_is_the_models_bound(system):
     y = text.append_eos(t.y_tokenizer.encode(tf.constant(targets)))
     batch = {"x": x, "x_len": x_len, "y": y.to_tensor(text.EOS)}
     batch["y_len"] = tf.cast(y.row_lengths(), tf.int32)
-    seeds = lines._seeds(1, np.arange(2))
+    seeds = tensors.seeds(1, np.arange(2))
     epsilon = tf.stack([search.normals(seeds, stream=-3 - s, count=4) for s in range(3)])
     log_w_xy, log_w_x = t.model.log_weights(batch, epsilon)
     expected = {

@@ -13,6 +13,9 @@ from aevnmt_tf.nets import search_step
 Z_STREAM = -2
 SCORE_STREAM = -3  # and below: one for each sample
 
+# Ids of the draws of z that are scored at a time: the output layers take a vocabulary for each.
+MOST_TOKENS = 8192
+
 
 class Graph(tf.Module):
     """A model with its tokenizers, as TensorFlow operations from text to text.
@@ -33,11 +36,12 @@ class Graph(tf.Module):
 
     def encode(self, source):
         """Strings [B] -> x [B, Tx], x_len [B], and whether a line was cut [B]."""
-        ids = self.x_tokenizer.encode(source)
-        was_cut = ids.row_lengths() > self.hp.src_max_len_infer
-        ids = text.append_eos(ids[:, : self.hp.src_max_len_infer])
-        x_len = tf.cast(ids.row_lengths(), tf.int32)
-        return ids.to_tensor(text.EOS), x_len, was_cut
+        return _ids(self.x_tokenizer, source, limit=self.hp.src_max_len_infer)
+
+    def encode_target(self, target):
+        """Strings [B] -> y [B, Ty], y_len [B], and whether a line was cut [B]."""
+        limit = self.hp.tgt_max_len_infer or self.hp.src_max_len_infer
+        return _ids(self.y_tokenizer, target, limit=limit)
 
     def z(self, x, x_len, *, kind="mean", seeds=None):
         """What to predict with: z [B, Z], or None without a latent variable."""
@@ -103,25 +107,7 @@ class Graph(tf.Module):
             return {"elbo": scores["log_px"] + scores["log_py"], **scores}
         q = model.infer(batch)
         kl = tf.reduce_sum(objective.kl_to_prior(q), -1)
-
-        def sample(number):
-            stream = SCORE_STREAM - number
-            epsilon = search.normals(seeds, stream=stream, count=q.event_shape[0])
-            z = models.reparameterise(q, epsilon)
-            terms = model.loss_terms(batch, z=z)
-            log_w_xy = objective.log_weights(-terms.nll_x - terms.nll_y, z, q)
-            if model.prediction is None:
-                log_w_x = objective.log_weights(-terms.nll_x, z, q)
-            else:  # q has seen y, so x has a proposal of its own
-                log_w_x = model.log_weights(batch, epsilon[None])[1][0]
-            return -terms.nll_x, -terms.nll_y, log_w_xy, log_w_x
-
-        log_px, log_py, log_w_xy, log_w_x = tf.map_fn(
-            sample,
-            tf.range(samples),
-            fn_output_signature=(tf.float32,) * 4,
-            parallel_iterations=1,
-        )  # [S, B]
+        log_px, log_py, log_w_xy, log_w_x = self._draws(batch, q, seeds=seeds, samples=samples)
         scores = {"log_px": tf.reduce_mean(log_px, 0), "log_py": tf.reduce_mean(log_py, 0)}
         iw_log_pxy = objective.importance_weighted(log_w_xy)
         iw_log_px = objective.importance_weighted(log_w_x)
@@ -129,12 +115,57 @@ class Graph(tf.Module):
             "elbo": scores["log_px"] + scores["log_py"] - kl,
             **scores,
             "kl": kl,
-            "log_py_at_mean": -at_mean.nll_y,
             "iw_log_pxy": iw_log_pxy,
             "iw_log_px": iw_log_px,
             "iw_log_py": iw_log_pxy - iw_log_px,
             "ess": objective.effective_sample_size(log_w_xy),
+            "log_py_at_mean": -at_mean.nll_y,
         }
+
+    def _draws(self, batch, q, *, seeds, samples):
+        """log P(x|z), log P(y|x, z) and the log-weights of (x, y) and of x: four [S, B].
+
+        Draws are rows of a large batch, as many at a time as memory allows.
+        """
+        model = self.model
+        at_once = MOST_TOKENS // (tf.size(batch["x"]) + tf.size(batch["y"]))
+        at_once = tf.clip_by_value(at_once, 1, samples)
+
+        def draw(number):
+            return search.normals(seeds, stream=SCORE_STREAM - number, count=q.event_shape[0])
+
+        def body(first, arrays):
+            numbers = tf.range(first, tf.minimum(first + at_once, samples))
+            epsilon = tf.map_fn(draw, numbers, fn_output_signature=tf.float32)  # [s, B, Z]
+            z = models.reparameterise(q, epsilon)
+            terms = model.loss_terms(
+                {name: _tiled(side, tf.size(numbers)) for name, side in batch.items()},
+                z=tf.reshape(z, [-1, z.shape[-1]]),
+            )
+            shape = tf.shape(epsilon)[:2]
+            log_px, log_py = (-tf.reshape(n, shape) for n in (terms.nll_x, terms.nll_y))
+            log_w_xy = objective.log_weights(log_px + log_py, z, q)
+            if model.prediction is None:
+                log_w_x = objective.log_weights(log_px, z, q)
+            else:  # q has seen y, so x has a proposal of its own
+                log_w_x = model.log_weights(batch, epsilon)[1]
+            found = (log_px, log_py, log_w_xy, log_w_x)
+            place = first // at_once
+            arrays = [a.write(place, f) for a, f in zip(arrays, found, strict=True)]
+            return first + at_once, arrays
+
+        size = -(-samples // at_once)
+        arrays = [
+            tf.TensorArray(tf.float32, size, infer_shape=False, element_shape=[None, None])
+            for _ in range(4)
+        ]
+        _, arrays = tf.while_loop(
+            lambda first, _: first < samples,
+            body,
+            [tf.constant(0), arrays],
+            parallel_iterations=1,
+        )
+        return [array.concat() for array in arrays]
 
     def generate(self, z, *, seeds, decoding):
         """Pairs from z [B, Z], None without one: x by P(x|z) and y by P(y|x, z), texts [B]."""
@@ -157,3 +188,14 @@ class Graph(tf.Module):
         ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=text.EOS)[:, : tf.reduce_max(x_len)]
         y = self._search_with(z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
         return self.x_tokenizer.decode(ids), self.translations(y, x_len)[0][:, 0]
+
+
+def _ids(tokenizer, lines, *, limit):
+    ids = tokenizer.encode(lines)
+    was_cut = ids.row_lengths() > limit
+    ids = text.append_eos(ids[:, :limit])
+    return ids.to_tensor(text.EOS), tf.cast(ids.row_lengths(), tf.int32), was_cut
+
+
+def _tiled(tensor, times):
+    return tf.tile(tensor, [times] + [1] * (tensor.shape.rank - 1))

@@ -1,0 +1,49 @@
+"""Python's values as tensors, and back."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+import tensorflow as tf
+
+WINDOW = 20  # batches among which sentences are sorted by length
+
+MATRIX = tf.TensorSpec([None, None], tf.int32)
+VECTOR = tf.TensorSpec([None], tf.int32)
+SEEDS = tf.TensorSpec([None], tf.int64)
+STRINGS = tf.TensorSpec([None], tf.string)
+
+
+def seeds(seed, numbers):
+    """A seed for each line: the given one in one half, the line's number in the other."""
+    return tf.constant((np.int64(seed) << 32) + numbers, tf.int64)
+
+
+def strings(lines):
+    """Lines of text as a tensor [N]."""
+    # NumPy's own string type would cut zero bytes at the end.
+    array = np.empty(len(lines), object)
+    array[:] = [line.encode("utf-8", errors="replace") for line in lines]
+    return tf.constant(array)
+
+
+def texts(pieces):
+    """An array of bytes [N] as lines of text."""
+    return [piece.decode("utf-8", errors="replace") for piece in pieces]
+
+
+def windows(items: Iterable, *, batch_size, window=None) -> Iterator[tuple[int, list]]:
+    """What is read and sorted at a time: the first item's number, from 0, and some items.
+
+    Args:
+        items: lines, or pairs of them.
+        batch_size: how many are translated at a time.
+        window: how many items; None: one batch first, so that the first results come soon,
+            then more.
+    """
+    items, start = iter(items), 0
+    size = window or batch_size
+    while chunk := list(islice(items, size)):
+        yield start, chunk
+        start += len(chunk)
+        size = window or min(2 * size, WINDOW * batch_size)
