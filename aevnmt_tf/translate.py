@@ -2,24 +2,25 @@
 
     aevnmt translate --model RUN < source.txt > translation.txt
     aevnmt translate --model RUN --input source.gz --output out.jsonl --format jsonl --n_best 5
+    aevnmt translate --model RUN --search mbr --num_samples 50 --utility bleu < source.txt
+    aevnmt translate --model RUN --search refine --refine_steps 3 < source.txt
+    aevnmt translate --model RUN1 --model RUN2 --model RUN3 < source.txt        (an ensemble)
+    echo "A sentence." | aevnmt translate --model RUN --attention alignment.png
 
 With --n_best N the translations of a line are separated by tabs (text) or in a list (jsonl).
 """
 
-import collections
 import contextlib
-import gzip
+import itertools
 import json
 import os
 import sys
 import time
-import zlib
 
 from aevnmt_tf import command, hparams
+from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
-STD = "-"
-BOM = b"\xef\xbb\xbf"
 SECONDS = 10  # between reports of progress where stderr is no terminal
 LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
 
@@ -27,30 +28,32 @@ LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may wr
 def parser() -> command.Parser:
     """The command line."""
     p = command.Parser("translate", __doc__)
-    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
+    p.add_argument(
+        "--model",
+        required=True,
+        action="extend",
+        nargs="+",
+        metavar="RUN",
+        help="out_dir of a training run; several with equal vocabularies: an ensemble",
+    )
     p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
-    p.add_argument("--input", default=STD, metavar="FILE", help="plain or .gz; -: stdin")
-    p.add_argument("--output", default=STD, metavar="FILE", help="plain or .gz; -: stdout")
+    std = line_files.STD
+    p.add_argument("--input", default=std, metavar="FILE", help="plain or .gz; -: stdin")
+    p.add_argument("--output", default=std, metavar="FILE", help="plain or .gz; -: stdout")
     p.add_argument("--format", choices=("text", "jsonl"), default="text")
+    p.add_argument(
+        "--attention",
+        metavar="PATH",
+        help="draw alignments: of one line to FILE.png, or of each line to a PNG in a folder",
+    )
     p.add_argument(
         "--errors",
         choices=("strict", "replace"),
         default="strict",
         help="what to do about invalid UTF-8: stop at it, or replace it",
     )
-    p.add_argument("--search", choices=("beam", "greedy", "sample"), help="default: the run's")
     p.add_argument("--n_best", type=_positive, metavar="N", help="translations of each line")
-    p.add_argument("--z", choices=("mean", "sample", "zero"), default="mean")
-    p.add_argument(
-        "--num_z",
-        type=_positive,
-        default=1,
-        metavar="K",
-        help="with --z sample: draws for each line, whose translations compete",
-    )
-    p.add_argument("--seed", type=int, default=1, help="of --z sample and --search sample")
-    p.add_argument("--top_k", type=_positive, metavar="K", help="sample among the K best words")
-    p.add_argument("--top_p", type=_share, metavar="P", help="sample among the top P of mass")
+    p.add_argument("--seed", type=int, default=1, help="of whatever is drawn")
     p.add_argument("--src_max_len_infer", type=_positive, metavar="N", help="cut longer lines")
     p.add_argument("--tgt_max_len_infer", type=_positive, metavar="N", help="longest output")
     p.add_argument(
@@ -59,8 +62,50 @@ def parser() -> command.Parser:
         metavar="N",
         help="make all translations N subwords long (for benchmarks)",
     )
+    _add_rules(p)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
+
+
+def _add_rules(p):
+    """The flags about decision rules and z."""
+    p.add_argument(
+        "--search",
+        choices=("beam", "greedy", "sample", "mbr", "refine"),
+        help="default: beam, or what the run's settings say",
+    )
+    p.add_argument(
+        "--z", choices=("mean", "sample", "zero"), help="default: mean; mbr, refine: sample"
+    )
+    p.add_argument(
+        "--num_z",
+        type=_positive,
+        metavar="K",
+        help="with --z sample: draws for each line, whose translations compete",
+    )
+    p.add_argument("--top_k", type=_positive, metavar="K", help="sample among the K best words")
+    p.add_argument("--top_p", type=_share, metavar="P", help="sample among the top P of mass")
+    p.add_argument(
+        "--num_samples", type=_positive, metavar="K", help="mbr: samples (default: 30)"
+    )
+    p.add_argument(
+        "--utility",
+        choices=("chrf", "bleu"),
+        help="mbr: the sentence score whose mean over samples decides (default: chrf)",
+    )
+    p.add_argument(
+        "--refine_steps", type=_number, metavar="N", help="refine: after the draft (default: 2)"
+    )
+    p.add_argument(
+        "--refine_start", choices=("prior", "r"), help="refine: the first z (default: prior)"
+    )
+
+
+def _number(word):
+    number = int(word)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _positive(word):
@@ -80,27 +125,33 @@ def _share(word):
 def run(args) -> int:
     """Translate and return the exit code."""
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(_open_input(args.input))
+        source = stack.enter_context(line_files.open_input(args.input))
+        is_stdin = args.input == line_files.STD
+        reader = line_files.Reader(
+            source, name="stdin" if is_stdin else args.input, errors=args.errors
+        )
+        pictures = Pictures(args.attention)
+        lines = pictures.allowed(reader)
         translator, decoding = _load(args)
         # Only now: a command that cannot work must not empty the file.
-        output = stack.enter_context(Output(args.output, source=args.input))
-        reader = Reader(
-            source, name="stdin" if args.input == STD else args.input, errors=args.errors
-        )
+        pictures.make_room()
+        output = stack.enter_context(line_files.Output(args.output, source=args.input))
         progress = Progress()
         results = translator.stream(
-            reader,
+            lines,
             decoding=decoding,
             seed=args.seed,
-            details=args.format == "jsonl",
-            window=1 if args.input == STD and sys.stdin.isatty() else None,
+            details=args.format == "jsonl" or args.attention is not None,
+            window=1 if is_stdin and sys.stdin.isatty() else None,
         )
         for number, (line, result) in enumerate(reader.beside(results), 1):
             if result.was_cut:
                 longest = translator.hp.src_max_len_infer
                 progress.say(f"line {number} is cut to its first {longest} subwords")
-            row = _jsonl(number, line, result) if args.format == "jsonl" else _text(result)
-            output.write(row)
+            output.write(
+                _jsonl(number, line, result) if args.format == "jsonl" else _text(result)
+            )
+            pictures.draw(number, result)
             progress.move(number)
             if not reader.waiting:  # this window is done
                 output.flush()
@@ -118,49 +169,71 @@ def _load(args):
     for name in ("src_max_len_infer", "tgt_max_len_infer"):
         if getattr(args, name) is not None:
             overrides[name] = getattr(args, name)
-    loaded = translators.load(args.model, checkpoint=args.checkpoint, **overrides)
-    changes = {name: getattr(args, name) for name in ("z", "num_z", "force_length")}
-    for name in ("search", "n_best", "top_k", "top_p"):
-        if getattr(args, name) is not None:
-            changes[name] = getattr(args, name)
-    return loaded, translators.Decoding.of(loaded.hp, **changes)
+    runs = args.model if len(args.model) > 1 else args.model[0]
+    loaded = translators.load(runs, checkpoint=args.checkpoint, **overrides)
+    names = (
+        "search n_best z num_z top_k top_p force_length num_samples utility refine_steps "
+        "refine_start"
+    )
+    given = {name: getattr(args, name) for name in names.split()}
+    changes = {name: value for name, value in given.items() if value is not None}
+    decoding = translators.Decoding.of(loaded.hp, **changes)
+    loaded.check(decoding)
+    return loaded, decoding
 
 
-class Reader:
-    r"""The lines of a binary stream, split at \n alone.
+class Pictures:
+    """The alignments of translations as PNG files; nothing where `path` is None.
 
-    Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
-    is translated first. Lines wait in `waiting` until their results come.
+    FILE.png takes that of a single line; any other path is a folder for those of all lines,
+    000001.png and so on.
     """
 
-    def __init__(self, stream, *, name, errors="strict"):
-        self.problem = None
-        self.waiting = collections.deque()
-        self._stream, self._name, self._errors = stream, name, errors
+    def __init__(self, path):
+        self._path = path
+        self._is_file = path is not None and path.lower().endswith(".png")
 
-    def __iter__(self):
-        try:
-            for number, line in enumerate(self._stream, 1):
-                if number == 1:
-                    line = line.removeprefix(BOM)
-                line = line.removesuffix(b"\n").removesuffix(b"\r")
-                try:
-                    decoded = line.decode("utf-8", errors=self._errors)
-                except UnicodeDecodeError as error:
-                    self.problem = (
-                        f"{self._name}, line {number}: byte 0x{line[error.start]:02x} is not "
-                        "valid UTF-8; --errors replace goes on"
-                    )
-                    return
-                self.waiting.append(decoded)
-                yield decoded
-        except (OSError, EOFError, zlib.error) as error:
-            self.problem = f"cannot read {self._name}: {error}"
+    def allowed(self, lines):
+        """The lines, if there are not more of them than pictures."""
+        if not self._is_file:
+            return lines
+        first = list(itertools.islice(lines, 2))
+        if len(first) > 1:
+            raise UserError(
+                f"--attention {self._path} takes the alignment of one line, and there is more: "
+                "give a folder"
+            )
+        return first
 
-    def beside(self, results):
-        """Pairs of a line and its result."""
-        for result in results:
-            yield self.waiting.popleft(), result
+    def make_room(self):
+        """Make the folder."""
+        if self._path is not None and not self._is_file:
+            with _writing(self._path):
+                os.makedirs(self._path, exist_ok=True)
+
+    def draw(self, number, result):
+        """Draw the alignment of the chosen translation of line `number`."""
+        if self._path is None:
+            return
+        from aevnmt_tf.analysis import plots
+
+        best = result.translations[0]
+        image = plots.attention(
+            best.attention, source=result.source_pieces, target=best.target_pieces
+        )
+        path = self._path
+        if not self._is_file:
+            path = os.path.join(path, f"{number:06d}.png")
+        with _writing(path):
+            plots.save(image, path)
+
+
+@contextlib.contextmanager
+def _writing(path):
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 class Progress:
@@ -211,8 +284,8 @@ def _jsonl(number, line, result):
     row["source_pieces"] = result.source_pieces
     row["target_pieces"] = best.target_pieces
     row["attention"] = [[round(float(a), 4) for a in weights] for weights in best.attention]
-    if result.z is not None:
-        row["z"] = [round(float(value), 5) for value in result.z]
+    if best.z is not None:
+        row["z"] = _rounded(best.z)
     return json.dumps(row, ensure_ascii=False)
 
 
@@ -224,59 +297,11 @@ def _described(translation):
     }
 
 
-def _open_input(path):
-    if path == STD:
-        return contextlib.nullcontext(sys.stdin.buffer)
-    try:
-        stream = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
-        stream.peek(1)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {path}: {reason}") from None
-    return stream
-
-
-class Output:
-    """Where lines go: a file, plain or .gz, or stdout."""
-
-    def __init__(self, path, *, source):
-        self._name = "stdout" if path == STD else path
-        self._is_file = path != STD
-        with self._sentences():
-            if self._is_file and source != STD and os.path.exists(path):
-                if os.path.samefile(path, source):
-                    raise UserError(f"{path} is the input as well: give another --output")
-            opener = gzip.open if path.endswith(".gz") else open
-            self._stream = opener(path, "wb") if self._is_file else sys.stdout.buffer
-
-    def write(self, line):
-        """Write a line at once, so that an interruption leaves no half of it."""
-        with self._sentences():
-            self._stream.write(f"{line}\n".encode())
-
-    def flush(self):
-        """Show what has been written."""
-        with self._sentences():
-            self._stream.flush()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        with self._sentences():
-            if self._is_file:
-                self._stream.close()
-
-    @contextlib.contextmanager
-    def _sentences(self):
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            if not self._is_file:  # or Python tries and fails again when it ends
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise UserError(f"cannot write {self._name}: {error.strerror}") from None
+def _rounded(z):
+    """z as JSON has it; of an ensemble one for each model."""
+    if isinstance(z, tuple):
+        return [None if each is None else _rounded(each) for each in z]
+    return [round(float(value), 5) for value in z]
 
 
 def main(argv=None) -> int:

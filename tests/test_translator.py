@@ -216,7 +216,7 @@ def test_decoding_follows_the_settings():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"search": "mbr"}, "search must be beam or greedy or sample"),
+        ({"search": "viterbi"}, "search must be beam or greedy or sample"),
         ({"z": "mode"}, "z must be"),
         ({"n_best": 11}, "n_best 11 is more than beam search finds"),
         ({"n_best": 2, "search": "greedy"}, "n_best 2 is more than greedy search finds"),
@@ -251,7 +251,7 @@ def test_details(shared):
     assert best.attention.shape == (len(best.target_pieces), 4)
     np.testing.assert_allclose(best.attention.sum(1), 1, rtol=1e-5)
     x, x_len, _ = shared.encode(tf.constant(["a b zz"]))
-    np.testing.assert_allclose(result.z, shared.z(x, x_len)[0], rtol=1e-5)
+    np.testing.assert_allclose(best.z, shared.z(x, x_len)[0], rtol=1e-5)
 
 
 def test_embed(shared):

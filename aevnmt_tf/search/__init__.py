@@ -7,7 +7,7 @@ work is spent on them.
 
 from aevnmt_tf.search.beams import beam
 from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms
-from aevnmt_tf.search.task import Hypotheses, Task, length_penalty
+from aevnmt_tf.search.task import Hypotheses, Task, length_penalty, sentences
 from aevnmt_tf.search.walks import draw, greedy, sample
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "length_penalty",
     "normals",
     "sample",
+    "sentences",
     "split_seeds",
     "uniforms",
 ]

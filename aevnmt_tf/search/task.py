@@ -51,3 +51,15 @@ class Hypotheses(NamedTuple):
 def length_penalty(lengths, *, weight):
     """((5 + length) / 6) ** weight, of Wu et al. (2016); lengths count </s>."""
     return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
+
+
+def sentences(hypotheses, *, eos):
+    """The best hypotheses as sentences: ids [B, T] and lengths [B], all of them ended by </s>.
+
+    One that was stopped at its limit has no </s> yet and gets one.
+    """
+    ids, lengths = hypotheses.ids[:, 0], hypotheses.lengths[:, 0]
+    last = tf.gather(ids, lengths - 1, batch_dims=1)
+    lengths += tf.cast(last != eos, tf.int32)
+    ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=eos)
+    return ids[:, : tf.reduce_max(lengths)], lengths

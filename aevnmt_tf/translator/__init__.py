@@ -5,9 +5,19 @@ that is TensorFlow; lines.py, scoring.py and sampling.py have what people call.
 """
 
 from aevnmt_tf.translator.decoding import Decoding
+from aevnmt_tf.translator.ensemble import Ensemble
 from aevnmt_tf.translator.graph import Graph
 from aevnmt_tf.translator.lines import Result, Translation, Translator
 from aevnmt_tf.translator.loading import load
 from aevnmt_tf.translator.scoring import Score
 
-__all__ = ["Decoding", "Graph", "Result", "Score", "Translation", "Translator", "load"]
+__all__ = [
+    "Decoding",
+    "Ensemble",
+    "Graph",
+    "Result",
+    "Score",
+    "Translation",
+    "Translator",
+    "load",
+]

@@ -1,11 +1,20 @@
 """How to search: which decision rule, which z, how many translations."""
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
 from aevnmt_tf import search
 from aevnmt_tf.errors import UserError
+
+CHOICES = {
+    "search": ("beam", "greedy", "sample", "mbr", "refine"),
+    "z": ("mean", "sample", "zero"),
+    "utility": ("chrf", "bleu"),
+    "refine_start": ("prior", "r"),
+}
+DRAWS_Z = ("mbr", "refine")  # decision rules that are about draws of z
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,14 +22,19 @@ class Decoding:
     """How to search.
 
     Attributes:
-        search: "beam", "greedy" or "sample".
+        search: "beam", "greedy" or "sample"; "mbr" chooses among samples, see mbr.py; "refine"
+            searches by beam again and again, see refine.py.
         beam_width: how many hypotheses are alive in a beam.
         length_penalty_weight: w in score = log P(y|x, z) / ((5 + length) / 6) ** w.
         n_best: how many translations of each sentence.
         z: "mean" of r(z|x), or of q(z|x) where that is how z is predicted; "sample" from it;
-            "zero", the prior's mean.
+            "zero", the prior's mean. None: "sample" for mbr and refine, else "mean".
         num_z: with z "sample" how many draws for each sentence, whose translations compete.
             Samples have a z each.
+        num_samples: among how many samples mbr chooses.
+        utility: by which sentence score mbr chooses: "chrf" or "bleu".
+        refine_steps: how many times refine decodes again after its draft.
+        refine_start: where refine has its first z from: "prior", or "r", which is r(z|x).
         temperature: of sampling.
         top_k: sample among the k most probable words; 0: all.
         top_p: sample among the fewest words that have this much probability together.
@@ -32,8 +46,12 @@ class Decoding:
     beam_width: int = 10
     length_penalty_weight: float = 1.0
     n_best: int = 1
-    z: str = "mean"
+    z: str | None = None
     num_z: int = 1
+    num_samples: int = 30
+    utility: str = "chrf"
+    refine_steps: int = 2
+    refine_start: str = "prior"
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
@@ -55,27 +73,40 @@ class Decoding:
         return cls(**{**values, **changes})
 
     def __post_init__(self):
-        for name, choices in (
-            ("search", ("beam", "greedy", "sample")),
-            ("z", ("mean", "sample", "zero")),
-        ):
+        if self.z is None:
+            object.__setattr__(self, "z", "sample" if self.search in DRAWS_Z else "mean")
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UserError(f"{name} must be {' or '.join(choices)}")
-        if self.num_z > 1 and (self.z != "sample" or self.search == "sample"):
-            raise UserError("num_z above 1 needs z sample, and beam or greedy search")
-        found = {"beam": self.beam_width, "greedy": 1, "sample": self.n_best}[self.search]
-        if not 1 <= self.n_best <= found * self.num_z:
+        if self.num_z > 1 and (self.z != "sample" or self.search in ("sample", "mbr")):
+            raise UserError("num_z above 1 needs z sample, and beam, greedy or refine search")
+        if self.search == "refine" and self.z == "zero":
+            raise UserError("refine search finds a better z: give z sample or z mean, not zero")
+        if self.num_samples < 1 or self.refine_steps < 0:
+            raise UserError("num_samples must be at least 1, and refine_steps at least 0")
+        found = {"greedy": 1, "sample": self.n_best, "mbr": self.num_samples}
+        if not 1 <= self.n_best <= found.get(self.search, self.beam_width) * self.num_z:
+            larger = "num_samples" if self.search == "mbr" else "beam_width"
             raise UserError(
                 f"n_best {self.n_best} is more than {self.search} search finds: give a larger "
-                "beam_width, or search sample"
+                f"{larger}, or search sample"
             )
+
+    @property
+    def candidates(self):
+        """The search inside the graph: of samples for mbr, which chooses outside of it."""
+        if self.search != "mbr":
+            return self
+        # What matters to the choice alone goes back to its default: one trace for all of it.
+        choice = {"num_samples": Decoding.num_samples, "utility": Decoding.utility}
+        return dataclasses.replace(self, search="sample", n_best=self.num_samples, **choice)
 
     @property
     def width(self):
         """How many hypotheses a search has alive."""
         if self.search == "sample":
             return self.n_best // self.draws
-        return self.beam_width if self.search == "beam" else 1
+        return 1 if self.search == "greedy" else self.beam_width
 
     @property
     def draws(self):
@@ -89,9 +120,11 @@ class Decoding:
         penalty = {"length_penalty_weight": self.length_penalty_weight}
         if self.search == "greedy":
             return search.greedy(task, **penalty)
-        if self.search == "beam":
+        if self.search in ("beam", "refine"):
             n_best = min(self.n_best, self.beam_width)
             return search.beam(task, width=self.beam_width, n_best=n_best, **penalty)
+        if self.search == "mbr":
+            raise ValueError("mbr chooses outside of the graph: run the search of `candidates`")
         return search.sample(
             task,
             seeds=seeds,
@@ -111,19 +144,32 @@ class Decoding:
             limits = tf.fill(tf.shape(x_len), self.max_length)
         return tf.where(x_len == 1, 1, limits)  # nothing to translate
 
-    def pool(self, found):
-        """The translations of all draws of z together: [B * draws, n] to [B, n_best]."""
+    def pool(self, found, z):
+        """The translations of all draws of z together, and the z of each.
+
+        Args:
+            found: search.Hypotheses [B * draws, n].
+            z: a nest of [B * draws, Z] and None.
+
+        Returns:
+            search.Hypotheses [B, n_best] and the nest of [B, n_best, Z].
+        """
+        each = found.scores.shape[1]
+        z = _map(lambda v: tf.repeat(v[:, None], each, axis=1), z)
         if self.draws == 1:
-            return found
-        count = self.draws * found.scores.shape[1]
+            return found, z
 
         def together(values):
-            return tf.reshape(values, tf.concat([[-1, count], tf.shape(values)[2:]], 0))
+            shape = tf.concat([[-1, self.draws * each], tf.shape(values)[2:]], 0)
+            return tf.reshape(values, shape)
 
-        pooled = search.Hypotheses(*(v if v is None else together(v) for v in found))
+        pooled, z = _map(together, (found, z))
         if self.search == "sample":
-            return pooled
+            return pooled, z
         best = tf.math.top_k(pooled.scores, self.n_best).indices
-        return search.Hypotheses(
-            *(v if v is None else tf.gather(v, best, batch_dims=1) for v in pooled)
-        )
+        return _map(lambda v: tf.gather(v, best, batch_dims=1), (pooled, z))
+
+
+def _map(function, nest) -> Any:
+    """What function makes of the tensors of a nest; None stays."""
+    return tf.nest.map_structure(lambda v: None if v is None else function(v), nest)

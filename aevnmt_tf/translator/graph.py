@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from aevnmt_tf import model as models
 from aevnmt_tf import nets, objective, search, text
+from aevnmt_tf.errors import UserError
 from aevnmt_tf.nets import search_step
+from aevnmt_tf.translator import refine
 
 # Streams of a seed's random numbers; those from 0 are the words' of a sentence.
 Z_STREAM = -2
@@ -40,7 +42,7 @@ class Graph(tf.Module):
 
     def encode_target(self, target):
         """Strings [B] -> y [B, Ty], y_len [B], and whether a line was cut [B]."""
-        limit = self.hp.tgt_max_len_infer or self.hp.src_max_len_infer
+        limit = max(self.hp.src_max_len_infer, self.hp.tgt_max_len_infer or 0)
         return _ids(self.y_tokenizer, target, limit=limit)
 
     def z(self, x, x_len, *, kind="mean", seeds=None):
@@ -56,24 +58,53 @@ class Graph(tf.Module):
         epsilon = search.normals(seeds, stream=Z_STREAM, count=mean.shape[1])
         return models.reparameterise(q, epsilon)
 
+    def prior_z(self, seeds, *, kind):
+        """z [B, Z] for seeds [B]: kind "sample" from p(z), else its mean."""
+        z = search.normals(seeds, stream=Z_STREAM, count=self.hp.z_dim)
+        return z if kind == "sample" else tf.zeros_like(z)
+
+    def posterior_z(self, batch, *, kind, seeds):
+        """z [B, Z]: kind "sample" from q(z|x, y), else its mean."""
+        q = self.model.infer(batch)
+        epsilon = search.normals(seeds, stream=Z_STREAM, count=self.hp.z_dim)
+        return models.reparameterise(q, epsilon if kind == "sample" else None)
+
+    def check(self, decoding):
+        """A UserError where this model cannot search in this way."""
+        sees_target = self.model.posterior is not None and len(self.model.posterior.sides) > 1
+        if decoding.search == "refine" and not sees_target:
+            raise UserError(
+                "refine search needs q(z|x, y), which only a model with z_inference_from "
+                "source_target has"
+            )
+
     def search(self, x, x_len, *, seeds, decoding, with_attention=False):
         """x [B, Tx], x_len [B], seeds [B] -> search.Hypotheses with K = n_best."""
+        options = {"decoding": decoding, "with_attention": with_attention}
+        return self.search_and_z(x, x_len, seeds=seeds, **options)[0]
+
+    def search_and_z(self, x, x_len, *, seeds, decoding, with_attention=False):
+        """What `search` finds, and the z [B, K, Z] of each hypothesis (None without z)."""
+        self.check(decoding)
         draws = decoding.draws
         if draws > 1:
             seeds = tf.reshape(search.split_seeds(seeds, count=draws), [-1])
             x, x_len = (tf.repeat(v, draws, axis=0) for v in (x, x_len))  # [B * draws, ...]
-        z = self.z(x, x_len, kind=decoding.z, seeds=seeds)
-        found = self._search_with(
+        if decoding.search == "refine":
+            z = refine.refined_z(self, x, x_len, seeds=seeds, decoding=decoding)
+        else:
+            z = self.z(x, x_len, kind=decoding.z, seeds=seeds)
+        found = self.search_with(
             z, x, x_len, seeds=seeds, decoding=decoding, with_attention=with_attention
         )
-        return decoding.pool(found)
+        return decoding.pool(found, z)
 
-    def _search_with(self, z, x, x_len, *, seeds, decoding, with_attention=False):
-        step = search_step.make(self.model.decoder, self.model.emb_y, width=decoding.width)
-        memory, state = self.model.start(x, x_len, z)
+    def search_with(self, z, x, x_len, *, seeds, decoding, with_attention=False):
+        """search.Hypotheses for one z a row."""
+        step, memory, state = self.begin(x, x_len, z, width=decoding.width)
         task = search.Task(
             step,
-            step.memory(memory),
+            memory,
             state,
             limits=decoding.limits(x_len),
             min_length=decoding.force_length,
@@ -82,6 +113,12 @@ class Graph(tf.Module):
             eos=text.EOS,
         )
         return decoding.run(task, seeds=seeds)
+
+    def begin(self, x, x_len, z, *, width):
+        """Where a search for `width` hypotheses starts: step function, memory and state."""
+        step = search_step.make(self.model.decoder, self.model.emb_y, width=width)
+        memory, state = self.model.start(x, x_len, z)
+        return step, step.memory(memory), state
 
     def embed_batch(self, x, x_len):
         """Location and scale [B, Z] of what z is predicted with; a point has the scale 0."""
@@ -181,12 +218,8 @@ class Graph(tf.Module):
         state = language_model.start(z, limits)
         task = search.Task(step, (), state, limits, sos=text.SOS, eos=text.EOS)
         x = decoding.run(task, seeds=seeds[:, 0])
-        ids = x.ids[:, 0]  # [B, Tx]
-        last = tf.gather(ids, x.lengths[:, 0] - 1, batch_dims=1)
-        # A source that was stopped at the limit still ends in </s>.
-        x_len = x.lengths[:, 0] + tf.cast(last != text.EOS, tf.int32)
-        ids = tf.pad(ids, [[0, 0], [0, 1]], constant_values=text.EOS)[:, : tf.reduce_max(x_len)]
-        y = self._search_with(z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
+        ids, x_len = search.sentences(x, eos=text.EOS)  # [B, Tx], [B]
+        y = self.search_with(z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
         return self.x_tokenizer.decode(ids), self.translations(y, x_len)[0][:, 0]
 
 

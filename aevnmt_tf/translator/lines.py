@@ -3,13 +3,14 @@
 import dataclasses
 import types
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf.data.length_batches import length_batches
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.translator import tensors
+from aevnmt_tf.translator import mbr, tensors
 from aevnmt_tf.translator.decoding import Decoding
 from aevnmt_tf.translator.graph import Graph
 from aevnmt_tf.translator.sampling import Sampling
@@ -21,11 +22,12 @@ class Translation:
     """One translation of a sentence."""
 
     text: str
-    score: float
+    score: float  # of mbr: the expected utility, else log_prob / length penalty
     log_prob: float  # log P(y|x, z)
     length: int = 0  # in subwords; </s> counts
     target_pieces: list[str] | None = None
     attention: np.ndarray | None = None  # [Ty, Tx]
+    z: Any = None  # [Z], what it was made with; of an ensemble a tuple, one for each model
 
 
 @dataclasses.dataclass
@@ -35,7 +37,6 @@ class Result:
     translations: list[Translation]
     was_cut: bool = False  # it was longer than src_max_len_infer
     source_pieces: list[str] | None = None
-    z: np.ndarray | None = None  # [Z], of z "mean"
 
 
 class Translator(Scoring, Sampling, Graph):
@@ -104,6 +105,7 @@ class Translator(Scoring, Sampling, Graph):
 
     def _translate(self, lines, start, decoding, *, seed, details):
         """The results of some lines, the first of which is number `start` (from 0)."""
+        rule, decoding = decoding, decoding.candidates
         run = self._function(
             ("search", decoding, details),
             lambda x, x_len, seeds: self._search_batch(
@@ -114,13 +116,20 @@ class Translator(Scoring, Sampling, Graph):
         results = [None] * len(lines)
         for rows, was_cut, x, x_len in self._batches(lines, draws=decoding.draws):
             found = run(x, x_len, tensors.seeds(seed, start + rows))
-            found = {name: value.numpy() for name, value in found.items()}
+            found = _map(lambda v: v.numpy(), found)
             for i, row in enumerate(rows):
                 results[row] = self._result(found, i, was_cut=bool(was_cut[i]))
+        if rule.search == "mbr":
+            for result in results:
+                result.translations = mbr.rank(
+                    result.translations, utility=rule.utility, n_best=rule.n_best
+                )
         return results
 
     def _search_batch(self, x, x_len, seeds, *, decoding, details):
-        found = self.search(x, x_len, seeds=seeds, decoding=decoding, with_attention=details)
+        found, z = self.search_and_z(
+            x, x_len, seeds=seeds, decoding=decoding, with_attention=details
+        )
         texts, scores = self.translations(found, x_len)
         outputs = {"texts": texts, "scores": scores, "log_probs": found.log_probs}
         outputs.update(lengths=found.lengths, x_len=x_len)
@@ -128,9 +137,7 @@ class Translator(Scoring, Sampling, Graph):
             outputs["source_pieces"] = self.x_tokenizer.pieces(x)
             outputs["target_pieces"] = self.y_tokenizer.pieces(found.ids)
             outputs["attention"] = found.attention
-            z = self.z(x, x_len)
-            if z is not None:
-                outputs["z"] = z
+            outputs["z"] = z
         return outputs
 
     def _batches(self, lines, *, draws=1):
@@ -145,30 +152,33 @@ class Translator(Scoring, Sampling, Graph):
 
     def _result(self, found, row, *, was_cut):
         """Row `row` of a batch's outputs as a Result."""
-        translations = []
-        time_x = found["x_len"][row]
-        for k, length in enumerate(found["lengths"][row]):
-            if length == 0:
-                break
-            line = found["texts"][row, k].decode("utf-8", errors="replace")
-            translation = Translation(
-                text=line if self._y_moses is None else self._y_moses.inverse(line),
-                score=float(found["scores"][row, k]),
-                log_prob=float(found["log_probs"][row, k]),
-                length=int(length),
-            )
-            if "attention" in found:
-                translation.attention = found["attention"][row, k, :length, :time_x]
-                translation.target_pieces = tensors.texts(
-                    found["target_pieces"][row, k, :length]
-                )
-            translations.append(translation)
+        is_empty = found["x_len"][row] == 1
+        # An empty line has one translation, an empty one.
+        lengths = [0] if is_empty else [n for n in found["lengths"][row] if n > 0]
+        translations = [self._translation(found, row, k, n) for k, n in enumerate(lengths)]
+        if is_empty:
+            translations[0].score = translations[0].log_prob = 0.0
         result = Result(translations, was_cut=was_cut)
         if "source_pieces" in found:
-            result.source_pieces = tensors.texts(found["source_pieces"][row, :time_x])
-        if "z" in found:
-            result.z = found["z"][row]
+            pieces = found["source_pieces"][row, : found["x_len"][row]]
+            result.source_pieces = tensors.texts(pieces)
         return result
+
+    def _translation(self, found, row, k, length):
+        """Hypothesis `k` of row `row`, `length` subwords long, as a Translation."""
+        line = found["texts"][row, k].decode("utf-8", errors="replace")
+        translation = Translation(
+            text=line if self._y_moses is None else self._y_moses.inverse(line),
+            score=float(found["scores"][row, k]),
+            log_prob=float(found["log_probs"][row, k]),
+            length=int(length),
+        )
+        if "attention" in found:
+            time_x = found["x_len"][row]
+            translation.attention = found["attention"][row, k, :length, :time_x]
+            translation.target_pieces = tensors.texts(found["target_pieces"][row, k, :length])
+            translation.z = _map(lambda v: v[row, k], found["z"])
+        return translation
 
     def _function(self, key, function, signature):
         """One traced function for each way of decoding, whatever the shapes."""
@@ -177,3 +187,8 @@ class Translator(Scoring, Sampling, Graph):
             traced = tf.function(function, input_signature=signature, autograph=False)
             functions[key] = traced.get_concrete_function()
         return functions[key]
+
+
+def _map(function, nest):
+    """What function makes of the tensors or arrays of a nest; None stays."""
+    return tf.nest.map_structure(lambda v: None if v is None else function(v), nest)

@@ -5,6 +5,7 @@ from pathlib import Path
 from aevnmt_tf import hparams, run_directory, text
 from aevnmt_tf import model as models
 from aevnmt_tf.errors import UserError
+from aevnmt_tf.translator.ensemble import Ensemble
 from aevnmt_tf.translator.lines import Translator
 
 
@@ -12,10 +13,13 @@ def load(run, *, checkpoint=None, **overrides) -> Translator:
     """The translator of a run's directory.
 
     Args:
-        run: the out_dir of a training run.
+        run: the out_dir of a training run; a list of several makes an Ensemble.
         checkpoint: "best", "last" or "average"; None: best where there is one, else last.
         overrides: settings to change, such as beam_width.
     """
+    if isinstance(run, list | tuple):
+        members = [load(one, checkpoint=checkpoint, **overrides) for one in run]
+        return members[0] if len(members) == 1 else Ensemble(members, names=run)
     run = Path(run)
     if not (run / run_directory.HPARAMS).is_file():
         raise UserError(
@@ -32,10 +36,8 @@ def load(run, *, checkpoint=None, **overrides) -> Translator:
     run_directory.load_weights(model, weights)
     pipelines = {}
     if hp.text_pipeline == "moses":
-        from aevnmt_tf.text import moses  # slow to import, and few need it
+        from aevnmt_tf.data import text_folder  # slow to import, and few need it
 
-        pipelines = {
-            "x_moses": moses.load(folder, hp.src),
-            "y_moses": moses.load(folder, hp.tgt),
-        }
+        found = text_folder.load_pipelines(hp, folder)
+        pipelines = {"x_moses": found[hp.src], "y_moses": found[hp.tgt]}
     return Translator(model, x_tokenizer, y_tokenizer, hp, **pipelines)

@@ -1,0 +1,106 @@
+"""Streams of lines: files, plain or .gz, stdin and stdout, in constant memory."""
+
+import collections
+import contextlib
+import gzip
+import os
+import sys
+import zlib
+
+from aevnmt_tf.errors import UserError
+
+STD = "-"
+BOM = b"\xef\xbb\xbf"
+
+
+def open_input(path):
+    """A binary stream of a file, plain or .gz, or of stdin."""
+    if path == STD:
+        return contextlib.nullcontext(sys.stdin.buffer)
+    try:
+        stream = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+        stream.peek(1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read {path}: {reason}") from None
+    return stream
+
+
+class Reader:
+    r"""The lines of a binary stream, split at \n alone.
+
+    Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
+    is translated first. Lines wait in `waiting` until their results come.
+    """
+
+    def __init__(self, stream, *, name, errors="strict"):
+        self.problem = None
+        self.waiting = collections.deque()
+        self._stream, self._name, self._errors = stream, name, errors
+
+    def __iter__(self):
+        try:
+            for number, line in enumerate(self._stream, 1):
+                if number == 1:
+                    line = line.removeprefix(BOM)
+                line = line.removesuffix(b"\n").removesuffix(b"\r")
+                try:
+                    decoded = line.decode("utf-8", errors=self._errors)
+                except UnicodeDecodeError as error:
+                    self.problem = (
+                        f"{self._name}, line {number}: byte 0x{line[error.start]:02x} is not "
+                        "valid UTF-8; --errors replace goes on"
+                    )
+                    return
+                self.waiting.append(decoded)
+                yield decoded
+        except (OSError, EOFError, zlib.error) as error:
+            self.problem = f"cannot read {self._name}: {error}"
+
+    def beside(self, results):
+        """Pairs of a line and its result."""
+        for result in results:
+            yield self.waiting.popleft(), result
+
+
+class Output:
+    """Where lines go: a file, plain or .gz, or stdout."""
+
+    def __init__(self, path, *, source):
+        self._name = "stdout" if path == STD else path
+        self._is_file = path != STD
+        with self._sentences():
+            if self._is_file and source != STD and os.path.exists(path):
+                if os.path.samefile(path, source):
+                    raise UserError(f"{path} is the input as well: give another --output")
+            opener = gzip.open if path.endswith(".gz") else open
+            self._stream = opener(path, "wb") if self._is_file else sys.stdout.buffer
+
+    def write(self, line):
+        """Write a line at once, so that an interruption leaves no half of it."""
+        with self._sentences():
+            self._stream.write(f"{line}\n".encode())
+
+    def flush(self):
+        """Show what has been written."""
+        with self._sentences():
+            self._stream.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with self._sentences():
+            if self._is_file:
+                self._stream.close()
+
+    @contextlib.contextmanager
+    def _sentences(self):
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if not self._is_file:  # or Python tries and fails again when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise UserError(f"cannot write {self._name}: {error.strerror}") from None

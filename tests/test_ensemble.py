@@ -1,0 +1,126 @@
+"""Several models as one: the mean of their probabilities, word by word."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import aevnmt_tf
+from aevnmt_tf import text
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.translator import Decoding, Ensemble, Translator
+from tests import tiny
+from tests.tiny_translator import LINES, WORDS, make, save_run
+
+
+@pytest.fixture(scope="module")
+def members():
+    """Models of two systems; what they share is the vocabulary."""
+    return make(beam_width=2), make("cond", seed=5, beam_width=2)
+
+
+@pytest.fixture(scope="module")
+def both(members):
+    return Ensemble(members)
+
+
+@pytest.mark.parametrize("search", ["beam", "greedy"])
+def test_a_model_twice_is_the_model(members, search):
+    options = {"search": search, "n_best": 2 if search == "beam" else 1}
+    alone = members[0].n_best(LINES, **options)
+    twice = Ensemble([members[0], members[0]]).n_best(LINES, **options)
+    for a, b in zip(alone, twice, strict=True):
+        assert [t.text for t in a] == [t.text for t in b]
+        np.testing.assert_allclose([t.score for t in a], [t.score for t in b], rtol=1e-4)
+
+
+def mean_log_prob(members, line, ids):
+    """log P(y|x) = sum_j log of the mean of what each model's own step says."""
+    x, x_len, _ = members[0].encode(tf.constant([line]))
+    probs = []
+    for t in members:
+        memory, state = t.model.start(x, x_len, t.z(x, x_len))
+        last, rows = text.SOS, []
+        for word in ids:
+            logits, state, _ = t.model.step(memory, state, tf.constant([last]))
+            rows.append(np.exp(logits[0]) / np.exp(logits[0]).sum())
+            last = word
+        probs.append(rows)
+    mean = np.mean(probs, axis=0)  # [Ty, V]
+    return np.log([row[word] for row, word in zip(mean, ids, strict=True)]).sum()
+
+
+def test_scores_are_those_of_the_mean_probabilities(members, both):
+    decoding = Decoding.of(both.hp, n_best=2)
+    alone = members[0].translate(LINES)
+    results = list(both.stream(LINES, decoding=decoding, details=True))
+    for line, result in zip(LINES, results, strict=True):
+        if not line.strip():
+            assert result.translations[0].text == ""
+            continue
+        for t in result.translations:
+            ids = [WORDS.index(piece) for piece in t.target_pieces]
+            expected = mean_log_prob(members, line, ids)
+            np.testing.assert_allclose(t.log_prob, expected, rtol=1e-4)
+            penalty = ((5 + len(ids)) / 6) ** both.hp.length_penalty_weight
+            np.testing.assert_allclose(t.score, expected / penalty, rtol=1e-4)
+            np.testing.assert_allclose(t.attention.sum(1), 1, rtol=1e-5)
+            assert t.z[0].shape == (4,) and t.z[1] is None, "cond has no z"
+    assert [r.translations[0].text for r in results] != alone
+
+
+def test_greedy_takes_the_word_with_the_highest_mean(members, both):
+    (found,) = both.n_best(["a b c"], search="greedy")
+    x, x_len, _ = both.encode(tf.constant(["a b c"]))
+    first = both.search(
+        x, x_len, seeds=tf.zeros([1], tf.int64), decoding=Decoding.of(both.hp, search="greedy")
+    ).ids[0, 0, 0]
+    values = [mean_log_prob(members, "a b c", [word]) for word in range(len(WORDS))]
+    assert int(first) == int(np.argmax(values)) and found
+
+
+def test_each_model_draws_its_own_z():
+    """One model twice, so that all that can differ is the draw."""
+    t = make("KLq", scale=1.2, beam_width=2)
+    pair = Ensemble([t, t])
+    decoding = Decoding.of(t.hp, search="refine", refine_steps=1)
+    results = list(pair.stream(["a b c"], decoding=decoding, details=True))
+    first, second = results[0].translations[0].z
+    assert first.shape == second.shape == (4,) and not np.allclose(first, second)
+    found = pair.n_best(["a b c"], search="mbr", num_samples=3, n_best=3)
+    assert found[0][0].text
+
+
+def test_what_one_model_cannot_do_the_ensemble_cannot(both):
+    with pytest.raises(UserError, match="refine search needs"):
+        both.translate(["a"], search="refine")
+    for call in (
+        lambda: both.embed(["a"]),
+        lambda: both.score(["a"], ["b"]),
+        lambda: both.sample(1),
+    ):
+        with pytest.raises(UserError, match="an ensemble only translates"):
+            call()
+
+
+def with_words(t, words):
+    tokenizer = text.VocabularyTokenizer(words)
+    return Translator(t.model, t.x_tokenizer, tokenizer, t.hp)
+
+
+def test_different_vocabularies_are_refused(members):
+    other = with_words(members[1], [*WORDS[:-2], WORDS[-1], WORDS[-2]])
+    with pytest.raises(
+        UserError, match="b and a cannot be an ensemble: .* vocabularies differ"
+    ):
+        Ensemble([members[0], other], names=["a", "b"])
+    swapped = make(src="de", tgt="en")
+    with pytest.raises(UserError, match="model 2 and model 1 cannot be an ensemble"):
+        Ensemble([make(src="en", tgt="de"), swapped])
+
+
+def test_load_of_several_runs(tmp_path):
+    runs = [save_run(tmp_path / name, beam_width=0) for name in ("one", "two")]
+    pair = aevnmt_tf.load(runs, infer_batch_size=3)
+    assert isinstance(pair, Ensemble) and pair.hp.infer_batch_size == 3
+    tiny.randomise(pair.members[1].model, seed=9, scale=0.8)
+    assert pair.translate(LINES) != aevnmt_tf.load(runs[:1]).translate(LINES)
