@@ -34,7 +34,9 @@ class Sampling:
         decoding = Decoding(
             search="sample", temperature=temperature, top_k=top_k, top_p=top_p, z="mean"
         )
-        run = self._generator(decoding)
+        return self._sample(self._generator(decoding), number, seed=seed)
+
+    def _sample(self, run, number, *, seed):
         size = self.hp.infer_batch_size
         for first in range(0, number, size):
             seeds = tensors.seeds(seed, np.arange(first, min(number, first + size)))

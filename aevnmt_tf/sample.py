@@ -1,0 +1,111 @@
+"""Make up sentence pairs: z from the prior, a source from z, a target from both.
+
+    aevnmt sample --model RUN --num 20 --seed 3
+    aevnmt sample --model RUN --interpolate "A dog runs." "Two men sit on a bench." --steps 7
+
+A line is a source, a tab and a target. The same seed gives the same pairs. --interpolate walks
+in equal steps from one sentence's mean z to the other's, and shows the pair that the model
+finds most natural (greedily) at each z.
+"""
+
+import argparse
+import json
+import sys
+
+from aevnmt_tf import command
+from aevnmt_tf.data import line_files
+from aevnmt_tf.errors import UserError
+
+LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
+FLUSHED = 64  # pairs: whoever waits for them sees them soon
+
+
+def parser() -> command.Parser:
+    """The command line."""
+    p = command.Parser("sample", __doc__)
+    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
+    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
+    p.add_argument("--num", type=_positive, metavar="N", help="how many pairs")
+    p.add_argument("--seed", type=_seed, default=1, metavar="S", help="default: 1")
+    p.add_argument(
+        "--temperature",
+        type=_temperature,
+        default=1.0,
+        metavar="T",
+        help="of the words; 1 is the model's own distribution",
+    )
+    p.add_argument("--top_k", type=_positive, metavar="K", help="draw among the K best words")
+    p.add_argument("--top_p", type=_share, metavar="P", help="draw among the top P of mass")
+    p.add_argument(
+        "--interpolate",
+        nargs=2,
+        metavar=("A", "B"),
+        help="walk from sentence A to sentence B in place of sampling",
+    )
+    p.add_argument("--steps", type=_steps, metavar="N", help="of --interpolate (default: 5)")
+    p.add_argument("--output", default="-", metavar="FILE", help="plain or .gz; -: stdout")
+    p.add_argument("--format", choices=("text", "jsonl"), default="text")
+    return p
+
+
+def _number(kind, is_good, what):
+    def parse(word):
+        number = kind(word)
+        if not is_good(number):
+            raise argparse.ArgumentTypeError(f"must be {what}, not {word}")
+        return number
+
+    parse.__name__ = kind.__name__  # argparse shows it where `kind` refuses the word
+    return parse
+
+
+_positive = _number(int, lambda n: n >= 1, "1 or more")
+_steps = _number(int, lambda n: n >= 2, "2 or more")
+_seed = _number(int, lambda n: 0 <= n < 2**31, f"from 0 to {2**31 - 1}")
+_share = _number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
+_temperature = _number(float, lambda n: 0 < n < float("inf"), "above 0")
+
+
+def run(args) -> int:
+    """Sample and return the exit code."""
+    if (args.num is None) == (args.interpolate is None):
+        raise UserError("give either --num N or --interpolate A B")
+    if args.steps is not None and args.interpolate is None:
+        raise UserError("--steps is for --interpolate")
+    from aevnmt_tf import translator as translators
+
+    translator = translators.load(args.model, checkpoint=args.checkpoint)
+    if args.interpolate is None:
+        limits = {"top_k": args.top_k or 0, "top_p": args.top_p or 1.0}
+        pairs = translator.sample_stream(
+            args.num, seed=args.seed, temperature=args.temperature, **limits
+        )
+    else:
+        pairs = translator.interpolate(*args.interpolate, steps=args.steps or 5)
+    # Only now: a command that cannot work must not empty the file.
+    with line_files.Output(args.output, source="-") as output:
+        for number, pair in enumerate(pairs, 1):
+            output.write(_jsonl(number, pair) if args.format == "jsonl" else _text(pair))
+            if number % FLUSHED == 0:
+                output.flush()
+        output.flush()
+    return 0
+
+
+def _text(pair):
+    return "\t".join(side.translate(LINE_BREAKS) for side in pair)
+
+
+def _jsonl(number, pair):
+    source, target = pair
+    row = {"line": number, "source": source, "target": target}
+    return json.dumps(row, ensure_ascii=False)
+
+
+def main(argv=None) -> int:
+    """`aevnmt sample`."""
+    return command.main(run, parser=parser(), argv=argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
