@@ -6,6 +6,7 @@ Without train_prefix it trains on a demo corpus that it makes itself. Ctrl-C sav
 the same command goes on from there.
 """
 
+import importlib.util
 import os
 import platform
 import shlex
@@ -49,7 +50,8 @@ def _say_the_end(hp, outcome, results):
     print("next:")
     print(f"  python -m aevnmt_tf.translate --model {out_dir}")
     print(f"  tensorboard --logdir {out_dir}/logs")
-    print(f"  python -m aevnmt_tf.export --model {out_dir} --export_dir {export_dir}")
+    if importlib.util.find_spec("aevnmt_tf.export"):
+        print(f"  python -m aevnmt_tf.export --model {out_dir} --export_dir {export_dir}")
 
 
 def _keep_compiled_code():
