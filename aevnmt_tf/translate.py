@@ -212,12 +212,12 @@ class Pictures:
                 os.makedirs(self._path, exist_ok=True)
 
     def draw(self, number, result):
-        """Draw the alignment of the chosen translation of line `number`."""
-        if self._path is None:
+        """Draw the alignment of the chosen translation of line `number`, if it has words."""
+        best = result.translations[0]
+        if self._path is None or not best.target_pieces:
             return
         from aevnmt_tf.analysis import plots
 
-        best = result.translations[0]
         image = plots.attention(
             best.attention, source=result.source_pieces, target=best.target_pieces
         )

@@ -50,10 +50,10 @@ def mean_log_prob(members, line, ids):
 
 
 def test_scores_are_those_of_the_mean_probabilities(members, both):
-    decoding = Decoding.of(both.hp, n_best=2)
-    alone = members[0].translate(LINES)
-    results = list(both.stream(LINES, decoding=decoding, details=True))
-    for line, result in zip(LINES, results, strict=True):
+    decoding = Decoding.of(both.hp, n_best=2, max_length=5)
+    lines = LINES[:4]
+    results = list(both.stream(lines, decoding=decoding, details=True))
+    for line, result in zip(lines, results, strict=True):
         if not line.strip():
             assert result.translations[0].text == ""
             continue
@@ -65,27 +65,28 @@ def test_scores_are_those_of_the_mean_probabilities(members, both):
             np.testing.assert_allclose(t.score, expected / penalty, rtol=1e-4)
             np.testing.assert_allclose(t.attention.sum(1), 1, rtol=1e-5)
             assert t.z[0].shape == (4,) and t.z[1] is None, "cond has no z"
-    assert [r.translations[0].text for r in results] != alone
 
 
 def test_greedy_takes_the_word_with_the_highest_mean(members, both):
-    (found,) = both.n_best(["a b c"], search="greedy")
     x, x_len, _ = both.encode(tf.constant(["a b c"]))
     first = both.search(
-        x, x_len, seeds=tf.zeros([1], tf.int64), decoding=Decoding.of(both.hp, search="greedy")
+        x,
+        x_len,
+        seeds=tf.zeros([1], tf.int64),
+        decoding=Decoding.of(both.hp, search="greedy", max_length=1),
     ).ids[0, 0, 0]
     values = [mean_log_prob(members, "a b c", [word]) for word in range(len(WORDS))]
-    assert int(first) == int(np.argmax(values)) and found
+    assert int(first) == int(np.argmax(values))
 
 
 def test_each_model_draws_its_own_z():
     """One model twice, so that all that can differ is the draw."""
     t = make("KLq", scale=1.2, beam_width=2)
     pair = Ensemble([t, t])
-    decoding = Decoding.of(t.hp, search="refine", refine_steps=1)
-    results = list(pair.stream(["a b c"], decoding=decoding, details=True))
-    first, second = results[0].translations[0].z
-    assert first.shape == second.shape == (4,) and not np.allclose(first, second)
+    decoding = Decoding.of(t.hp, search="refine", refine_steps=1, max_length=3)
+    x, x_len, _ = pair.encode(tf.constant(["a b c"]))
+    _, z = pair.search_and_z(x, x_len, seeds=tf.constant([3], tf.int64), decoding=decoding)
+    assert z[0].shape == z[1].shape == (1, 1, 4) and not np.allclose(z[0], z[1])
     found = pair.n_best(["a b c"], search="mbr", num_samples=3, n_best=3)
     assert found[0][0].text
 

@@ -4,12 +4,17 @@ import gzip
 import io
 import json
 import os
+import shutil
 import sys
 
 import pytest
+from matplotlib import image as images
 
 import aevnmt_tf
-from aevnmt_tf import translate, translator
+from aevnmt_tf import model as models
+from aevnmt_tf import run_directory, translate, translator
+from aevnmt_tf.training import snapshots
+from tests import tiny
 from tests.tiny_translator import LINES, save_run
 
 
@@ -112,7 +117,7 @@ def test_bad_utf8_names_the_line_after_the_good_ones(command, loaded):
 
 
 def test_long_lines_are_cut_and_named(command):
-    stdin = lines_of("a b", " ".join("abcdefgh" * 3), "c")
+    stdin = lines_of("a b", " ".join("abcdefgh" * 6250), "c")  # 100,000 characters
     code, output, messages = command("--src_max_len_infer", 5, stdin=stdin)
     assert code == 0 and output.count(b"\n") == 3
     assert "line 2 is cut to its first 5 subwords" in messages
@@ -147,6 +152,53 @@ def test_flags_beat_the_run(command, loaded):
     assert output == lines_of(*loaded.translate(LINES, max_length=2))
     _, output, _ = command("--force_length", 4, stdin=lines_of("a b"))
     assert len(output.split()) in (3, 4)
+
+
+def test_mbr(command, loaded):
+    flags = ("--search", "mbr", "--num_samples", 4, "--utility", "bleu", "--seed", 2)
+    code, output, _ = command(*flags, stdin=lines_of(*LINES))
+    options = {"search": "mbr", "num_samples": 4, "utility": "bleu", "seed": 2}
+    assert code == 0 and output == lines_of(*loaded.translate(LINES, **options))
+
+
+def test_ensemble(command, run, expected):
+    code, output, _ = command("--model", run, "--format", "jsonl", stdin=lines_of(*LINES))
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert code == 0 and [row["translation"] for row in rows] == expected
+    assert [len(z) for z in rows[0]["z"]] == [4, 4], "one for each model"
+
+
+def test_attention_of_a_line(command, expected, tmp_path):
+    picture = tmp_path / "alignment.png"
+    code, output, _ = command("--attention", picture, stdin=lines_of(LINES[0]))
+    assert code == 0 and output == lines_of(expected[0])
+    height, width, _ = images.imread(picture).shape
+    assert height > 100 and width > 100
+    picture.unlink()
+    code, output, messages = command("--attention", picture, stdin=b"a\nb\n")
+    assert code == 2 and output == b"" and "there is more: give a folder" in messages
+    assert not picture.exists()
+    missing = tmp_path / "no" / "alignment.png"
+    code, _, messages = command("--attention", missing, stdin=b"a\n")
+    assert code == 2 and f"cannot write {missing}: No such file" in messages
+
+
+def test_attention_of_all_lines(command, tmp_path):
+    """Whatever is in a line, and no word about fonts on stderr; an empty line has none."""
+    folder = tmp_path / "new" / "folder"
+    code, _, messages = command("--attention", folder, stdin=lines_of("a $", "", "日\0_^"))
+    assert code == 0 and messages.count("\n") == 1
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["000001.png", "000003.png"]
+    assert all(images.imread(folder / name).size for name in names)
+
+
+def test_an_empty_line_is_one_empty_translation(command):
+    code, output, _ = command("--search", "sample", "--n_best", 3, stdin=b"\n \n")
+    assert code == 0 and output == b"\n\n"
+    code, output, _ = command("--format", "jsonl", stdin=b"\n")
+    row = json.loads(output)
+    assert (row["score"], row["log_prob"], row["target_pieces"]) == (0, 0, [])
 
 
 def test_line_breaks_inside_a_translation(command, loaded, monkeypatch):
@@ -194,6 +246,12 @@ def broken_gzip(path):
         (["--n_best", "0"], "--n_best"),
         (["--n_best", "2"], "n_best 2 is more than greedy search finds"),
         (["--num_z", "2"], "num_z above 1 needs z sample"),
+        (["--search", "refine"], "refine search needs q(z|x, y)"),
+        (["--search", "mbr", "--num_samples", "0"], "--num_samples"),
+        (["--refine_steps", "-1"], "--refine_steps"),
+        (["--model", "{tmp}"], "{tmp} is not a run"),
+        (["--output", "{tmp}"], "cannot write {tmp}: Is a directory"),
+        (["--attention", "{tmp}/text"], "cannot write {tmp}/text: File exists"),
         (["--checkpoint", "average"], "has no usable weights in average/"),
         (["--n_bets", "2"], "did you mean --n_best"),
     ],
@@ -220,3 +278,95 @@ def test_no_run(command, tmp_path):
     code, _, messages = command("--output", target, model=tmp_path, stdin=b"a\n")
     assert code == 2 and f"{tmp_path} is not a run" in messages
     assert target.read_text() == "precious\n"
+
+
+def test_damaged_runs(command, run, tmp_path):
+    """A folder that was a run: the sentence names the file."""
+
+    def damaged(name):
+        folder = tmp_path / name.replace("/", "_")
+        shutil.copytree(run, folder)
+        path = next(folder.glob(name))
+        shutil.rmtree(path) if path.is_dir() else path.write_bytes(b"{ nonsense")
+        code, _, messages = command(model=folder, stdin=b"a\n")
+        assert code == 2 and messages.count("\n") == 1, messages
+        return messages
+
+    assert "hparams.json" in damaged("hparams.json")
+    assert "text" in damaged("text")
+    assert "vocab.en" in damaged("text/vocab.en")
+    assert "no usable weights in best/ or checkpoints/" in without_weights(
+        command, run, tmp_path
+    )
+
+
+def without_weights(command, run, tmp_path):
+    folder = tmp_path / "weightless"
+    shutil.copytree(run, folder)
+    for path in folder.rglob("model.weights.h5"):
+        path.write_bytes(b"cut")
+    return command(model=folder, stdin=b"a\n")[2]
+
+
+# Models of the Moses pipeline.
+
+RAW = ["The house isn't red, Mr. Smith.", "", "It's the house (again).", "日本"]
+
+
+@pytest.fixture(scope="module")
+def moses_run(tmp_path_factory):
+    """A run whose vocabulary is made of subwords of tokenised, truecased text."""
+    from aevnmt_tf.data import text_folder
+    from aevnmt_tf.text import VocabularyTokenizer, moses
+
+    hp = tiny.settings(
+        "source_only",
+        src="en",
+        tgt="de",
+        beam_width=0,
+        text_pipeline="moses",
+        subword_option="bpe",
+    )
+    pipelines, tokenizers = {}, {}
+    for lang in ("en", "de"):
+        tokenise = moses.learn_truecaser(lang, []).tokenise
+        pipeline = moses.learn_truecaser(lang, map(tokenise, RAW * 3))
+        words = moses.count_words(pipeline.truecase(tokenise(line)) for line in RAW * 3)
+        pipelines[lang] = pipeline.with_codes(moses.learn_codes(words, num_merges=20))
+        seen = {w for line in RAW[:3] for w in pipelines[lang].forward(line).split()}
+        special = ["<unk>", "<s>", "</s>"]
+        tokenizers[lang] = VocabularyTokenizer([*special, *sorted(seen)], "bpe")
+    folder = tmp_path_factory.mktemp("moses") / "run"
+    folder.mkdir()
+    hp.save(folder / "hparams.json")
+    text_folder.save(hp, folder / "text", tokenizers=tokenizers, pipelines=pipelines)
+    model = models.build(hp, *(tokenizers[lang].vocab_size for lang in ("en", "de")))
+    tiny.randomise(model, seed=1, scale=0.8)
+    snapshots.publish(
+        folder / "best", step=1, write=lambda f: run_directory.save_weights(model, f)
+    )
+    return folder
+
+
+def test_moses_models_take_raw_text_and_give_it(command, moses_run):
+    """As if somebody had tokenised before and undone it after, with the run's own files."""
+    from aevnmt_tf.text import moses
+
+    code, output, _ = command(model=moses_run, stdin=lines_of(*RAW))
+    inside = aevnmt_tf.load(moses_run)
+    plain = translator.Translator(
+        inside.model, inside.x_tokenizer, inside.y_tokenizer, inside.hp
+    )
+    before, after = (moses.load(moses_run / "text", lang) for lang in ("en", "de"))
+    assert before.forward(RAW[0]) != RAW[0]
+    tokens = plain.translate([before.forward(line) for line in RAW])
+    assert code == 0 and output == lines_of(*(after.inverse(line) for line in tokens))
+    assert any(after.inverse(line) != line for line in tokens)
+
+
+def test_a_moses_model_without_its_pipeline(command, moses_run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(moses_run, folder)
+    (folder / "text" / "moses.de.truecaser").unlink()
+    code, _, messages = command(model=folder, stdin=b"a\n")
+    assert code == 2 and "text_pipeline moses needs moses.de.truecaser" in messages

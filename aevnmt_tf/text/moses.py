@@ -24,6 +24,8 @@ from aevnmt_tf.text.progress import track
 # The end of a subword inside a word; as in the graph, a word of nothing but @@ is a word.
 _SEPARATOR = re.compile(r"([^ ])@@(?: |$)")
 _HEADER = "#version: 0.2\n"
+# Characters of a word that are segmented together: the time grows with the square of them.
+LONGEST_WORD = 200
 
 
 class MosesPipeline:
@@ -64,7 +66,12 @@ class MosesPipeline:
 
     def segment(self, tokens: str) -> str:
         """Split words into subwords; `@@` ends those inside a word."""
-        return tokens if self._bpe is None else self._bpe.segment(tokens)
+        if self._bpe is None:
+            return tokens
+        words = tokens.split(" ")
+        if max(map(len, words)) <= LONGEST_WORD:
+            return self._bpe.segment(tokens)
+        return " ".join("@@ ".join(map(self._bpe.segment, _parts(word))) for word in words)
 
     def with_codes(self, codes: str | None) -> "MosesPipeline":
         """Return this pipeline with other merges."""
@@ -130,6 +137,10 @@ def count_words(lines: Iterable[str]) -> Counter:
     for line in lines:
         counts.update(line.split(" ") if line else ())
     return counts
+
+
+def _parts(word: str) -> list[str]:
+    return [word[i : i + LONGEST_WORD] for i in range(0, len(word), LONGEST_WORD)]
 
 
 def _format_casing(model) -> str:

@@ -52,6 +52,15 @@ def test_german_round_trip(german, line):
     assert german.inverse(german.forward(line)) == line
 
 
+def test_a_word_without_end_is_segmented_in_parts(german, monkeypatch):
+    longest = []
+    segment = german._bpe.segment
+    monkeypatch.setattr(german._bpe, "segment", lambda w: longest.append(len(w)) or segment(w))
+    line = "Der " + "Hundkatze" * 100 + " sieht " + "x" * 401 + "."
+    assert german.inverse(german.forward(line)) == line
+    assert max(longest) == moses.LONGEST_WORD and 1 in longest
+
+
 @pytest.mark.parametrize("line", ENGLISH[:1] + ENGLISH[2:])
 def test_english_round_trip(english, line):
     assert english.inverse(english.forward(line)) == line
