@@ -208,6 +208,7 @@ def test_a_failure_leaves_a_folder_that_claims_nothing(tmp_path, corpus, monkeyp
     ("change", "message"),
     [
         ({"train_prefix": "nowhere/train"}, "nowhere/train.en"),
+        ({"train_prefix": "x" * 300}, "Cannot read xxx"),
         ({"vocab_size": 100}, "vocab_size 100 has no room"),
         ({"vocab_prefix": "nowhere/vocab"}, "neither nowhere/vocab.en.model nor"),
         ({"text_pipeline": "moses", "vocab_prefix": "PLAIN"}, "moses.en.truecaser"),
@@ -231,6 +232,85 @@ def test_misaligned_files_and_an_empty_corpus(tmp_path, corpus, capsys):
     train = write(tmp_path / "void", [("", "a"), ("b", "")])
     assert run(tmp_path, {"train_prefix": train}) == 2
     assert "cleaning leaves no pair" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", [[], ["--text_pipeline", "moses"]])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("train", {"train_prefix": "OUT/train"}),
+        ("train-2", {"train_prefix": ["train", "OUT/train-2"]}),
+        ("dev", {"dev_prefix": "LINK/dev"}),
+        ("test", {"test_prefix": "OUT/../OUT/test"}),
+        ("train", {"test_prefix": "OUT/train"}),
+        ("demo/test", {"test_prefix": "OUT/demo/test", "train_prefix": None}),
+        ("dev", {"test_prefix": "OUT/dev", "train_prefix": None}),
+    ],
+)
+def test_no_file_that_is_read_is_replaced(
+    tmp_path, corpus, capsys, monkeypatch, name, settings, packed, flags
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "OUT" / "demo").mkdir(parents=True)
+    (tmp_path / "LINK").symlink_to(tmp_path / "OUT")
+    write(tmp_path / "OUT" / name, list(sentences(20)), packed=packed)
+    before = {path: path.read_bytes() for path in files(tmp_path / "OUT")}
+    base = corpus if settings.get("train_prefix", "") is not None else {}
+    assert run(tmp_path, {**base, **settings}, *flags, out="OUT") == 2
+    error = capsys.readouterr().err
+    assert f"--out {tmp_path / 'OUT'} would replace " in error and error.count("\n") == 1
+    assert f"{name.split('/')[-1]}.en{'.gz' * packed}, " in error
+    assert {path: path.read_bytes() for path in files(tmp_path / "OUT")} == before
+
+
+def test_synthetic_and_monolingual_files_are_not_replaced_either(tmp_path, corpus, capsys):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("synthetic.translation.en", "synthetic.de", "mono-2.de", "other.de"):
+        (out / name).write_text("ein Satz\n")
+    before = {path: path.read_bytes() for path in files(out)}
+    assert run(tmp_path, {**corpus, "synthetic_prefix": str(out / "synthetic")}) == 2
+    assert f"replace {out / 'synthetic.translation.en'}, " in capsys.readouterr().err
+    mono = [flag for name in ("other", "mono-2") for flag in ("--mono_tgt", f"{out}/{name}.de")]
+    assert run(tmp_path, corpus, *mono) == 2
+    assert f"replace {out / 'mono-2.de'}, " in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in files(out)} == before
+    assert run(tmp_path, corpus, *mono[:2]) == 0  # no file of that name is written
+
+
+def test_raw_dev_is_kept_only_by_moses(tmp_path, corpus, capsys):
+    raw = tmp_path / "out" / "raw"
+    raw.mkdir(parents=True)
+    corpus["dev_prefix"] = write(raw / "dev", list(sentences(10)))
+    assert run(tmp_path, corpus, "--text_pipeline", "moses", "--vocab_size", "60") == 2
+    assert f"replace {raw / 'dev.en'}, " in capsys.readouterr().err
+    assert run(tmp_path, corpus) == 0
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, corpus, capsys):
+    (tmp_path / "file").write_text("not a folder\n")
+    for out in ("file", "file/folder", "/proc/folder"):
+        assert run(tmp_path, corpus, out=out) == 2
+        error = capsys.readouterr().err
+        assert f"Cannot write in the folder {tmp_path / out} (" in error
+        assert error.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "not a folder\n"
+
+
+def test_missing_and_empty_files_leave_no_folder_or_models(tmp_path, corpus, capsys):
+    mono = ["--mono_src", str(tmp_path / "nowhere.en")]
+    assert run(tmp_path, corpus, *mono) == 2
+    assert "nowhere.en" in capsys.readouterr().err
+    assert run(tmp_path, {**corpus, "test_prefix": str(tmp_path / "nowhere")}) == 2
+    assert "nowhere.en" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    for lang in ("en", "de"):
+        (tmp_path / f"none.{lang}").touch()
+    assert run(tmp_path, {**corpus, "test_prefix": str(tmp_path / "none")}) == 2
+    error = capsys.readouterr().err
+    assert f"{tmp_path}/none.en and {tmp_path}/none.de are empty; check test_prefix" in error
+    assert not (tmp_path / "out" / "text").exists()
 
 
 def test_out_is_needed(capsys):

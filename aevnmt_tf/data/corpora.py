@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aevnmt_tf.data.pairs import find_file, read_lines, read_pairs, read_synthetic
+from aevnmt_tf.errors import UserError
 from aevnmt_tf.text.files import write
 from aevnmt_tf.text.progress import track
 
@@ -66,29 +67,90 @@ def prefixes(value) -> tuple[str, ...]:
 
 
 def files_of(hp, *, kinds: Sequence[str] = PARALLEL) -> dict[tuple[str, str], list[Path]]:
-    """Return the files of every corpus that the settings name, by kind and prefix."""
+    """Return the files of every corpus that the settings name, by kind and prefix.
+
+    A file that is missing or cannot be opened is an error.
+    """
     found = {}
     for kind in kinds:
         for prefix in prefixes(getattr(hp, f"{kind}_prefix")):
             endings = _endings(kind, hp).values()
-            found[kind, prefix] = [find_file(f"{prefix}.{ending}") for ending in endings]
+            found[kind, prefix] = [_find(f"{prefix}.{ending}") for ending in endings]
+    return found
+
+
+def check_inputs(hp, out, *, mono: Mapping[str, Sequence[str]]) -> None:
+    """Raise an error where a file to prepare is missing or would be replaced.
+
+    Args:
+      hp: the settings.
+      out: the folder for the prepared text.
+      mono: files of monolingual text, by language.
+    """
+    found = files_of(hp)
+    read = [path for paths in found.values() for path in paths]
+    read += [_find(name) for names in mono.values() for name in names]
+    # A plain file that is written would be found in the place of a packed one.
+    written = {
+        Path(out, f"{name}{packed}").resolve()
+        for name in _outputs(hp, found, mono)
+        for packed in ("", ".gz")
+    }
+    for path in read:
+        if path.resolve() in written:
+            raise UserError(
+                f"--out {out} would replace {path}, which is read: choose another folder."
+            )
+
+
+def _outputs(hp, found, mono) -> list[str]:
+    """Return the names of the corpus files in a prepared folder."""
+    corpora = [(kind, _name(kind, prefix, found)) for kind, prefix in found]
+    if hp.train_prefix is None:
+        for kind in ("train", "dev", "test"):  # of the demo corpus
+            corpora += [(kind, kind), (kind, f"demo/{kind}")]
+    names = []
+    for kind, name in corpora:
+        made = [f"{name}.{ending}" for ending in _endings(kind, hp).values()]
+        kept = kind in ("dev", "test") and hp.text_pipeline == "moses"
+        names += made + [f"raw/{name}" for name in made if kept]
+    for lang, given in mono.items():
+        names += [f"{_numbered('mono', n, given)}.{lang}" for n in range(len(given))]
+    return names
+
+
+def _name(kind, prefix, found) -> str:
+    same_kind = [other for other_kind, other in found if other_kind == kind]
+    return _numbered(kind, same_kind.index(prefix), same_kind)
+
+
+def _numbered(kind, index, corpora) -> str:
+    return f"{kind}-{index + 1}" if len(corpora) > 1 else kind
+
+
+def _find(path) -> Path:
+    try:
+        found = find_file(path)
+        found.open("rb").close()
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
     return found
 
 
 def read_corpora(hp, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
-    """Read the corpora that the settings name."""
+    """Read the corpora that the settings name; one without a line is an error."""
     corpora = []
     paths = files_of(hp, kinds=kinds)
     for (kind, prefix), files in paths.items():
-        same_kind = [other for other_kind, other in paths if other_kind == kind]
-        number = f"-{same_kind.index(prefix) + 1}" if len(same_kind) > 1 else ""
         read = read_synthetic if kind == "synthetic" else read_pairs
         max_pairs = hp.max_train if kind == "train" else 0
         pairs = read(prefix, src=hp.src, tgt=hp.tgt, max_pairs=max_pairs)
+        if not len(pairs):
+            raise UserError(f"{files[0]} and {files[1]} are empty; check {kind}_prefix.")
         corpora.append(
             Corpus(
                 kind=kind,
-                name=f"{kind}{number}",
+                name=_name(kind, prefix, paths),
                 source=prefix,
                 lines={hp.src: pairs.src, hp.tgt: pairs.tgt},
                 endings=_endings(kind, hp),
@@ -104,14 +166,14 @@ def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
     return [
         Corpus(
             kind="mono",
-            name=f"mono-{number}" if len(names) > 1 else "mono",
+            name=_numbered("mono", index, names),
             source=str(name),
             lines={lang: read_lines(name)},
             endings={lang: lang},
             natural=(lang,),
             inputs=(find_file(name),),
         )
-        for number, name in enumerate(names, 1)
+        for index, name in enumerate(names)
     ]
 
 

@@ -24,7 +24,9 @@ from aevnmt_tf.data import text_folder
 from aevnmt_tf.data.corpora import (
     PARALLEL,
     Corpus,
+    check_inputs,
     clean,
+    files_of,
     prefixes,
     read_corpora,
     read_mono,
@@ -76,9 +78,10 @@ def prepare(
       report: called with each sentence that a person should read.
       mono: files of monolingual text, by language.
     """
-    out = Path(out)
+    out, mono = Path(out), mono or {}
+    check_inputs(hp, out, mono=mono)
     with _locked(out):
-        return _prepare(hp, out, report=report, mono=mono or {})
+        return _prepare(hp, out, report=report, mono=mono)
 
 
 def _prepare(hp, out, *, report, mono) -> dict:
@@ -135,6 +138,9 @@ def ensure_prepared(hp, folder, *, report: Report = print) -> Prepared:
       report: called with each sentence that a person should read.
     """
     folder = Path(folder)
+    # Faults of the files are better known before the slow part than after it.
+    files_of(hp)
+    read_corpora(hp, kinds=("dev", "test"))
     with _locked(folder):
         hp = with_demo(hp, folder.parent / "demo")
         vocab_prefix = hp.vocab_prefix
@@ -146,8 +152,8 @@ def ensure_prepared(hp, folder, *, report: Report = print) -> Prepared:
         if not complete:
             tokenizers = text_folder.given_tokenizers(hp)
             if tokenizers is None:
-                report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
                 corpora = read_corpora(hp, kinds=("train", "synthetic"))
+                report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
                 tokenizers = _learn(hp, corpora, report=report)
             pipelines = text_folder.given_pipelines(hp)
             text_folder.save(hp, folder, tokenizers=tokenizers, pipelines=pipelines)
@@ -263,7 +269,13 @@ def _learn(hp, corpora, *, report):
 @contextlib.contextmanager
 def _locked(folder):
     """Let one process at a time work in a folder: workers of one run may start together."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / ".lock", "w")
+    except OSError as error:
+        raise UserError(
+            f"Cannot write in the folder {folder} ({error.strerror}): choose another."
+        ) from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,6 @@
 import multiprocessing
 import random
+import re
 
 import pytest
 
@@ -129,6 +130,35 @@ def test_the_demo_corpus_where_none_is_named(tmp_path):
     assert len(read_pairs(found.hp.dev_prefix, src="en", tgt="de")) > 0
     assert found.hp.test_prefix is not None
     assert ensure_prepared(hp, tmp_path / "run" / "text", report=silent).hp == found.hp
+
+
+def fault_of(kind, fault, folder):
+    """Spoil the files of a kind and return what the error says."""
+    english, german = folder / f"{kind}.en", folder / f"{kind}.de"
+    if fault == "missing":
+        german.unlink()
+        return f"no file {german}"
+    english.write_text("")
+    if fault == "misaligned":
+        return f"{english} has 0 lines"
+    german.write_text("")
+    return f"{english} and {german} are empty"
+
+
+@pytest.mark.parametrize("fault", ["missing", "empty", "misaligned"])
+@pytest.mark.parametrize("kind", ["train", "dev", "test"])
+def test_faults_of_files_are_known_before_models_are_learnt(settings, tmp_path, kind, fault):
+    message = fault_of(kind, fault, tmp_path)
+    said = []
+    with pytest.raises(UserError, match=re.escape(message)):
+        ensure_prepared(settings(), tmp_path / "run" / "text", report=said.append)
+    assert not said
+    assert not list(tmp_path.glob("run/text/vocab.*"))
+
+
+def test_a_run_whose_folder_cannot_be_made(settings, tmp_path):
+    with pytest.raises(UserError, match="Cannot write in the folder .*train.en/text"):
+        ensure_prepared(settings(), tmp_path / "train.en" / "text", report=silent)
 
 
 class TestMoses:
