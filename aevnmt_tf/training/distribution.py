@@ -8,6 +8,11 @@ import tensorflow as tf
 
 from aevnmt_tf.errors import UserError
 
+ADVICE = (
+    'set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",'
+    ' "index": 0}} in each process, with an index of its own'
+)
+
 
 def choose(distribute):
     """Return the strategy that the setting `distribute` asks for.
@@ -24,9 +29,7 @@ def choose(distribute):
     if distribute == "multi_worker":
         if not num_workers():
             raise UserError(
-                "distribute is multi_worker, but TF_CONFIG names no workers: set it to"
-                ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",'
-                ' "index": 0}} in each process'
+                f"distribute is multi_worker, but TF_CONFIG names no workers: {ADVICE}"
             )
         return tf.distribute.MultiWorkerMirroredStrategy()
     if distribute == "mirrored":
@@ -37,21 +40,50 @@ def choose(distribute):
 
 def num_workers():
     """Return how many workers TF_CONFIG names; 0 where it is not set."""
-    return len(_config().get("cluster", {}).get("worker", []))
+    return len(_workers(_config()))
 
 
 def is_chief():
     """Return whether this process is the one that writes: the first worker, or the only one."""
-    task = _config().get("task", {})
-    return num_workers() < 2 or (task.get("type") == "worker" and task.get("index") == 0)
+    config = _config()
+    return len(_workers(config)) < 2 or config["task"]["index"] == 0
 
 
 def _config():
+    """Return what TF_CONFIG holds, as far as it concerns workers checked."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     except ValueError as error:
         raise UserError(f"TF_CONFIG is not JSON: {error}") from None
-    return config if isinstance(config, dict) else {}
+    if not isinstance(config, dict):
+        raise UserError(f"TF_CONFIG is no JSON object: {ADVICE}")
+    if not isinstance(config.get("cluster", {}), dict):
+        raise UserError(f"cluster in TF_CONFIG is no JSON object: {ADVICE}")
+    workers = _workers(config)
+    if not isinstance(workers, list) or not all(isinstance(one, str) for one in workers):
+        raise UserError(f"worker in TF_CONFIG is no list of addresses: {ADVICE}")
+    if workers:
+        _check_task(config.get("task"), workers)
+    return config
+
+
+def _workers(config):
+    return config.get("cluster", {}).get("worker", [])
+
+
+def _check_task(task, workers):
+    if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
+        raise UserError(f"TF_CONFIG names workers, but no task of this process: {ADVICE}")
+    if task["type"] != "worker":
+        raise UserError(
+            f"the task's type in TF_CONFIG is {task['type']!r}, but every process is a worker"
+            f" here, the first one is the chief: {ADVICE}"
+        )
+    if type(task["index"]) is not int or not 0 <= task["index"] < len(workers):
+        raise UserError(
+            f"the task's index in TF_CONFIG is {task['index']!r}, but it has to be a number"
+            f" from 0 to {len(workers) - 1}, as it names {len(workers)} worker(s)"
+        )
 
 
 def batches(strategy, data, *, first_step):

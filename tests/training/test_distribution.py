@@ -41,6 +41,38 @@ def test_a_broken_tf_config_is_a_sentence(monkeypatch):
         distribution.choose("auto")
 
 
+TWO = {"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ([], "TF_CONFIG is no JSON object"),
+        ({"cluster": []}, "cluster in TF_CONFIG"),
+        ({"cluster": None}, "cluster in TF_CONFIG"),
+        ({"cluster": {"worker": "127.0.0.1:9000"}}, "worker in TF_CONFIG is no list"),
+        ({"cluster": {"worker": [9000, 9001]}}, "worker in TF_CONFIG is no list"),
+        ({"cluster": TWO}, "TF_CONFIG names workers, but no task"),
+        ({"cluster": TWO, "task": []}, "TF_CONFIG names workers, but no task"),
+        ({"cluster": TWO, "task": {"type": "worker"}}, "TF_CONFIG names workers, but no task"),
+        ({"cluster": TWO, "task": {"type": "chief", "index": 0}}, "in TF_CONFIG is 'chief'"),
+        ({"cluster": TWO, "task": {"type": "worker", "index": 2}}, "from 0 to 1"),
+        ({"cluster": TWO, "task": {"type": "worker", "index": "0"}}, "in TF_CONFIG is '0'"),
+    ],
+)
+@pytest.mark.parametrize("ask", [lambda: distribution.choose("auto"), distribution.is_chief])
+def test_a_mistake_in_tf_config_is_a_sentence(monkeypatch, ask, config, words):
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    with pytest.raises(UserError, match=words):
+        ask()
+
+
+def test_a_cluster_without_workers_is_one_process(monkeypatch):
+    config = {"cluster": {"chief": ["127.0.0.1:9000"]}, "task": {"type": "chief", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    assert distribution.is_chief() and distribution.num_workers() == 0
+
+
 def test_the_first_worker_is_the_chief(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert distribution.is_chief() and distribution.num_workers() == 0
