@@ -73,8 +73,8 @@ class Checkpoints:
         else:
             if damaged:
                 raise UserError(
-                    f"every checkpoint in {self.folder} is damaged; delete that folder to start"
-                    " again from step 0"
+                    f"every checkpoint in {self.folder} is damaged; choose another out_dir, or"
+                    f" remove {self.out_dir} to start again from step 0"
                 )
             return None
         if set_aside:
@@ -128,7 +128,13 @@ class Checkpoints:
     def _read(self, folder):
         run_directory.load_weights(self._model, folder)
         status = self._tensorflow_state().read(str(folder / TRAINING))
-        status.assert_existing_objects_matched()
+        try:
+            status.assert_existing_objects_matched()
+        except AssertionError:  # it lists every variable
+            raise UserError(
+                f"{folder} does not fit the settings: choose another out_dir, or the optimizer"
+                " and the gradient_accumulation_steps that the run was started with"
+            ) from None
         return json.loads((folder / STATE).read_text(encoding="utf-8"))
 
     def _tensorflow_state(self):

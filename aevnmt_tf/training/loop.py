@@ -104,7 +104,7 @@ class Loop:
         self._evaluated = state["last_evaluation"]
         self.progress = Progress(**state["progress"])
         self._watch.restore(state["clock"])
-        self.reporter.cut_back(self.step)
+        self.reporter.cut_back(self.step, evaluated=self._evaluated == self.step)
         self.reporter.say(f"resumed at step {self.step}")
         return True
 
@@ -148,13 +148,17 @@ class Loop:
     def _train_function(self, element_spec):
         """Compile one step and its sums into one graph, for batches of any length."""
         strategy, model, totals = self._strategy, self._model, self.totals
+        accumulation = self.hp.gradient_accumulation_steps
 
         @tf.function(input_signature=[element_spec], autograph=False)
         def train(batch):
             results = strategy.run(model.train_step, args=(batch,))
             # Each replica holds the same sums, as they are reduced already.
             local = strategy.experimental_local_results
-            totals.add({name: local(value)[0] for name, value in results.items()})
+            totals.add(
+                {name: local(value)[0] for name, value in results.items()},
+                completes=model.batches % accumulation == 0 if accumulation > 1 else True,
+            )
 
         return train
 
@@ -170,7 +174,8 @@ class Loop:
         if self.rule.is_evaluation(step):
             self._run_evaluation()
         if step % self._saves_every == 0 and not self._interruption.requested:
-            self._save()
+            if self._saved_batches != self._batches:
+                self._save()
 
     def _end(self):
         """Return the Outcome where the run ends here, None where it goes on."""
@@ -214,6 +219,8 @@ class Loop:
         return self.rule.is_evaluation(self.step) and self._evaluated != self.step
 
     def _run_evaluation(self):
+        if self._saved_batches is None:
+            self._save()  # so that best/ is never there without a checkpoint
         bleu = 0.0
         with self._watch.pause():
             evaluation = None
@@ -228,6 +235,8 @@ class Loop:
                 self.reporter.evaluation(self.step, evaluation, gained=gained)
                 if gained:
                     self.checkpoints.save_best(self.step, evaluation.values)
+        if self._saved_batches == self._batches:
+            self._save()  # the checkpoint of this step knows nothing of the evaluation
 
     def _final_evaluation_is_missing(self):
         """The end of a run is always evaluated."""

@@ -9,7 +9,7 @@ from aevnmt_tf.training import snapshots
 
 
 class MetricsFile:
-    """Appends lines to metrics.jsonl; on resume it is cut back to the resumed step."""
+    """Appends lines to metrics.jsonl; on resume it is cut back."""
 
     def __init__(self, path):
         """Name the file; it is written from the first `append` on."""
@@ -25,28 +25,41 @@ class MetricsFile:
                 os.fsync(file.fileno())
 
     def read(self):
-        """Return the lines as dicts; a last line that a kill cut short is left out."""
+        """Return the lines as dicts.
+
+        What is no object with a step is left out: a line that a kill cut short, or that
+        somebody else has written.
+        """
         if not self.path.exists():
             return []
-        found = []
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                break
-        return found
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        return [line for line in map(_parsed, text.split("\n")) if line is not None]
 
-    def cut_back(self, step):
-        """Remove the lines of later steps, as they will be written again."""
+    def cut_back(self, stays):
+        """Remove the lines that will be written again, and those that `read` leaves out.
+
+        Args:
+            stays: called with a line as a dict, returns whether it stays.
+        """
         if not self.path.exists():
             return
-        kept = [line for line in self.read() if line["step"] <= step]
+        kept = [line for line in self.read() if stays(line)]
         with snapshots.sentences(f"write {self.path}"):
             temporary = self.path.with_name(f".{self.path.name}.writing")
             temporary.write_text(
                 "".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8"
             )
             temporary.replace(self.path)
+
+
+def _parsed(text):
+    """Return a line as a dict, None where it is none of ours."""
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    step = line.get("step") if isinstance(line, dict) else None
+    return line if isinstance(step, int) and not isinstance(step, bool) else None
 
 
 def _json_value(value):

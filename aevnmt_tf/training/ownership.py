@@ -18,6 +18,9 @@ SAME_MODEL = tuple(
     if setting.name not in ("dropout", "word_dropout", "word_dropout_source")
 ) + ("src", "tgt")
 
+# With another value of one of these, the optimizer's state or the count of steps do not fit.
+SAME_TRAINING = ("optimizer", "gradient_accumulation_steps")
+
 # What the run's subword models are made from.
 FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (
     "share_vocab",
@@ -44,7 +47,7 @@ def claim(hp, *, report=print):
     """Make the run's directory ours while the block runs.
 
     It is made where it is missing, locked against a second process, refused where it holds
-    another model, and gets the settings as hparams.json.
+    another model or has lost its checkpoints, and gets the settings as hparams.json.
 
     Args:
         hp: the settings.
@@ -56,6 +59,7 @@ def claim(hp, *, report=print):
         lock = open(out_dir / ".lock", "w")  # noqa: SIM115
     try:
         _lock(lock, out_dir)
+        _refuse_a_run_without_checkpoints(out_dir)
         _compare(hp, out_dir, report=report)
         with snapshots.sentences(f"write {out_dir / run_directory.HPARAMS}"):
             hp.save(out_dir / run_directory.HPARAMS)
@@ -77,6 +81,21 @@ def _lock(file, out_dir):
     file.flush()
 
 
+def _refuse_a_run_without_checkpoints(out_dir):
+    """Refuse to start at step 0 over the results of a run whose checkpoints were deleted.
+
+    The loop saves a checkpoint before it saves any other weights.
+    """
+    if run_directory.listing(out_dir / run_directory.CHECKPOINTS):
+        return
+    for name in (run_directory.BEST, run_directory.AVERAGE):
+        if run_directory.listing(out_dir / name):
+            raise UserError(
+                f"out_dir {out_dir} has weights in {name}/, but no checkpoint to go on from;"
+                f" choose another out_dir, or remove {out_dir} to start again from step 0"
+            )
+
+
 def _compare(hp, out_dir, *, report):
     """Refuse the directory of another model; mention what else has changed."""
     path = out_dir / run_directory.HPARAMS
@@ -84,25 +103,22 @@ def _compare(hp, out_dir, *, report):
         return
     before, now = hparams.load(path).to_dict(), hp.to_dict()
     changed = [name for name in now if before.get(name) != now[name]]
-    if not _has_weights(out_dir):
+    if not run_directory.listing(out_dir / run_directory.CHECKPOINTS):
         if any(name in FROM_TEXT for name in changed):
             # Nothing was learnt with the old subword models, so that new ones cost nothing.
             shutil.rmtree(out_dir / run_directory.TEXT, ignore_errors=True)
         return
-    fatal = [name for name in changed if name in SAME_MODEL]
+    fatal = [name for name in changed if name in SAME_MODEL + SAME_TRAINING]
     if fatal:
+        is_other = any(name in SAME_MODEL for name in fatal)
+        what = "another model" if is_other else "a run that only its own settings continue"
         raise UserError(
-            f"out_dir {out_dir} holds another model ({_listed(fatal, before, now)}); choose"
+            f"out_dir {out_dir} holds {what} ({_listed(fatal, before, now)}); choose"
             " another out_dir, or the settings of that run"
         )
     remarkable = [name for name in changed if name not in UNREMARKABLE]
     if remarkable:
         report(f"changed since the last start: {_listed(remarkable, before, now)}")
-
-
-def _has_weights(out_dir):
-    folders = (run_directory.CHECKPOINTS, run_directory.BEST)
-    return any(run_directory.listing(out_dir / folder) for folder in folders)
 
 
 def _listed(names, before, now):

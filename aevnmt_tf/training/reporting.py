@@ -48,14 +48,22 @@ class Reporter:
         """Move the bar."""
         self._terminal.move(step)
 
-    def cut_back(self, step):
-        """Forget what was reported of later steps."""
+    def cut_back(self, step, *, evaluated=True):
+        """Forget what was reported of later steps.
+
+        Args:
+            step: the last step that stays.
+            evaluated: whether an evaluation of that very step stays, too.
+        """
         if self._is_chief:
-            self._metrics.cut_back(step)
+            last = step if evaluated else step - 1
+            self._metrics.cut_back(
+                lambda line: line["step"] <= (last if _is_evaluation(line) else step)
+            )
 
     def evaluations(self):
         """Return the evaluations of the run so far, as they are in metrics.jsonl."""
-        return [line for line in self._metrics.read() if "dev_bleu" in line]
+        return [line for line in self._metrics.read() if _is_evaluation(line)]
 
     def report(self, step, values, *, epoch, seconds_left):
         """Report on training."""
@@ -92,3 +100,7 @@ class Reporter:
             self._board = TensorBoard(self._out_dir / run_directory.LOGS)
             self._board.settings(self._hp)
         return self._board
+
+
+def _is_evaluation(line):
+    return "dev_bleu" in line

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.run_directory import MANIFEST, checksum, listing
+from aevnmt_tf.run_directory import MANIFEST, checksum, listing, step_of
 
 
 def publish(parent, *, step, write):
@@ -54,9 +54,13 @@ def remove(folder):
 
 
 def keep_last(parent, number):
-    """Remove all but the newest `number` snapshots."""
-    for folder in listing(parent)[: -max(1, number)]:
-        remove(folder)
+    """Remove all but the newest `number` snapshots, and older ones of the same step."""
+    folders = listing(parent)
+    newest = {step_of(folder): folder for folder in folders}
+    kept = list(newest.values())[-max(1, number) :]
+    for folder in folders:
+        if folder not in kept:
+            remove(folder)
 
 
 def keep_only(folder):
@@ -114,10 +118,12 @@ def _sentence(what, error):
 
 
 def _free_name(parent, step):
-    name, attempt = f"step-{step:09d}", 0
-    while (parent / (name + (f".{attempt}" if attempt else ""))).exists():
-        attempt += 1
-    return parent / (name + (f".{attempt}" if attempt else ""))
+    """Return a name that sorts after every other snapshot of the step."""
+    name = f"step-{step:09d}"
+    last = [folder for folder in listing(parent) if step_of(folder) == step][-1:]
+    if last:
+        return parent / f"{name}.{int(last[0].suffix[1:] or 0) + 1}"
+    return parent / name
 
 
 def _files(folder):

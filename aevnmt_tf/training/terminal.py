@@ -87,7 +87,7 @@ def summary(values):
         parts.append(f"{name} {values[key]:.2f}")
     parts.append(f"KL weight {values['kl_weight']:.2f}")
     if values.get("skipped"):
-        parts.append(f"{values['skipped']} steps skipped")
+        parts.append(f"{values['skipped']} batches skipped")
     return "  ".join(parts)
 
 

@@ -21,7 +21,7 @@ LATEST = ("kl_weight", "learning_rate")
 
 
 class Totals(tf.Module):
-    """Sums over the steps since the last report; every variable is part of a checkpoint."""
+    """Sums over the batches since the last report; every variable is part of a checkpoint."""
 
     def __init__(self):
         """Start at zero."""
@@ -33,17 +33,24 @@ class Totals(tf.Module):
         self.bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.most_bad_in_a_row = tf.Variable(0, dtype=tf.int64, trainable=False)
 
-    def add(self, results):
-        """Add the result of one train_step; a step that was skipped adds to nothing else."""
+    def add(self, results, *, completes=True):
+        """Add the result of one train_step; a batch that was skipped adds to nothing else.
+
+        Args:
+            results: what train_step returns.
+            completes: whether the batch completes an update. Where that batch is skipped, the
+                update is left out: bad_in_a_row counts these.
+        """
         skipped = results["skipped"] > 0.5
         bad, good = tf.cast(skipped, tf.int64), tf.cast(~skipped, tf.int64)
         values = tf.stack([tf.cast(results[name], tf.float64) for name in SUMMED])
-        # A skipped step's values are NaN, and NaN x 0 is NaN.
+        # A skipped batch's values are NaN, and NaN x 0 is NaN.
         self.sums.assign_add(tf.where(skipped, tf.zeros_like(values), values))
         self.latest.assign(tf.stack([tf.cast(results[name], tf.float64) for name in LATEST]))
         self.good.assign_add(good)
         self.skipped.assign_add(bad)
-        self.bad_in_a_row.assign((self.bad_in_a_row + 1) * bad)
+        in_a_row = (self.bad_in_a_row + 1) * bad
+        self.bad_in_a_row.assign(tf.where(completes, in_a_row, self.bad_in_a_row))
         self.most_bad_in_a_row.assign(tf.maximum(self.most_bad_in_a_row, self.bad_in_a_row))
 
     def report(self):
@@ -56,7 +63,7 @@ class Totals(tf.Module):
         return {**report, **latest, "skipped": int(self.skipped), "pairs": sums["pairs"]}
 
     def reset(self):
-        """Forget the report; the count of bad steps in a row goes on."""
+        """Forget the report; the count of bad updates in a row goes on."""
         self.sums.assign(tf.zeros_like(self.sums))
         self.good.assign(0)
         self.skipped.assign(0)

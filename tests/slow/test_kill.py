@@ -77,7 +77,7 @@ def assert_same_run(first, second):
         # Threads add up in any order, so that two runs of one program differ in the last bits.
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     best = [
-        run_directory.find_weights(folder / "run", checkpoint="best").name
+        run_directory.step_of(run_directory.find_weights(folder / "run", checkpoint="best"))
         for folder in (first, second)
     ]
     assert best[0] == best[1]

@@ -25,9 +25,9 @@ def small_model(seed=0):
 class Run:
     """A model, an optimizer and a counter that move together."""
 
-    def __init__(self, out_dir, *, seed=0, keep=3):
+    def __init__(self, out_dir, *, seed=0, keep=3, optimizer=keras.optimizers.Adam):
         self.model = small_model(seed)
-        self.optimizer = keras.optimizers.Adam(0.1)
+        self.optimizer = optimizer(0.1)
         self.optimizer.build(self.model.trainable_variables)
         self.updates = tf.Variable(0, dtype=tf.int64)
         self.checkpoints = checkpoints.Checkpoints(
@@ -129,8 +129,16 @@ def test_damaged_newest_falls_back_and_says_so(tmp_path, harm):
 def test_all_damaged_is_an_error(tmp_path):
     run = Run(tmp_path)
     truncate(run.checkpoints.save(1, {}))
-    with pytest.raises(UserError, match="every checkpoint"):
+    words = f"every checkpoint .*another out_dir, or remove {tmp_path} to start"
+    with pytest.raises(UserError, match=words):
         Run(tmp_path).checkpoints.restore(report=lambda _: None)
+
+
+def test_another_optimizer_is_a_sentence(tmp_path):
+    Run(tmp_path, optimizer=keras.optimizers.SGD).checkpoints.save(1, {})
+    with pytest.raises(UserError, match="does not fit the settings: .* optimizer") as error:
+        Run(tmp_path).checkpoints.restore()
+    assert len(str(error.value)) < 400
 
 
 def test_best_holds_one_snapshot_whatever_its_step(tmp_path):
@@ -148,9 +156,11 @@ def test_best_holds_one_snapshot_whatever_its_step(tmp_path):
 
 def test_a_second_snapshot_of_a_step_is_the_newer_one(tmp_path):
     run = Run(tmp_path)
-    run.checkpoints.save(5, {"turn": 1})
-    run.checkpoints.save(5, {"turn": 2})
-    assert run.checkpoints.restore()["turn"] == 2
+    run.checkpoints.save(4, {})
+    for turn in (1, 2, 3):
+        run.checkpoints.save(5, {"turn": turn})
+        assert run.checkpoints.restore()["turn"] == turn
+        assert steps(tmp_path / "checkpoints") == [4, 5]  # it takes nobody's place
 
 
 def test_average_is_the_mean_of_the_last(tmp_path):

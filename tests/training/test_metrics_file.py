@@ -8,6 +8,10 @@ from aevnmt_tf.errors import UserError
 from aevnmt_tf.training.metrics_file import MetricsFile
 
 
+def up_to(step):
+    return lambda line: line["step"] <= step
+
+
 def test_lines_are_json_and_on_disk_at_once(tmp_path):
     file = MetricsFile(tmp_path / "metrics.jsonl")
     file.append({"step": 1, "loss": 2.5, "text": "ü"})
@@ -22,7 +26,7 @@ def test_lines_are_json_and_on_disk_at_once(tmp_path):
 def test_numbers_survive_exactly(tmp_path):
     file = MetricsFile(tmp_path / "metrics.jsonl")
     file.append({"step": 1, "loss": 0.1 + 0.2})
-    file.cut_back(1)
+    file.cut_back(up_to(1))
     assert file.read() == [{"step": 1, "loss": 0.1 + 0.2}]
 
 
@@ -33,7 +37,7 @@ def test_cut_back_drops_later_steps_and_a_torn_line(tmp_path):
         file.append({"step": step})
     with open(path, "a") as torn:
         torn.write('{"step": 4')
-    file.cut_back(20)
+    file.cut_back(up_to(20))
     assert path.read_text() == '{"step": 10}\n{"step": 20}\n{"step": 20}\n'
     file.append({"step": 30})
     assert [line["step"] for line in file.read()] == [10, 20, 20, 30]
@@ -41,11 +45,23 @@ def test_cut_back_drops_later_steps_and_a_torn_line(tmp_path):
 
 def test_cut_back_to_the_start_and_of_nothing(tmp_path):
     file = MetricsFile(tmp_path / "metrics.jsonl")
-    file.cut_back(0)
+    file.cut_back(up_to(0))
     assert file.read() == []
     file.append({"step": 5})
-    file.cut_back(0)
+    file.cut_back(up_to(0))
     assert (tmp_path / "metrics.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "bad", ["no JSON", "", '{"loss": 1.0}', "[1]", "7", '{"step": null}', '{"step": "x"}', "\0"]
+)
+def test_a_bad_line_costs_no_good_one(tmp_path, bad):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{{"step": 1}}\n{bad}\n{{"step": 2}}\n{{"step": 3}}\n')
+    file = MetricsFile(path)
+    assert [line["step"] for line in file.read()] == [1, 2, 3]
+    file.cut_back(up_to(2))
+    assert path.read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
 def test_unwritable_is_a_sentence(tmp_path):

@@ -1,5 +1,7 @@
 """Whose run a directory is."""
 
+import shutil
+
 import pytest
 
 from aevnmt_tf import hparams
@@ -37,6 +39,20 @@ def test_another_model_is_refused_with_the_differing_keys(run, settings, tmp_pat
     assert hparams.load(tmp_path / "run" / "hparams.json") == run
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gradient_accumulation_steps": 2}, "gradient_accumulation_steps: 1 there, 2 now"),
+        ({"optimizer": "sgd"}, "optimizer: 'adam' there, 'sgd' now"),
+    ],
+)
+def test_what_the_optimizer_s_state_hangs_on_is_refused(run, settings, tmp_path, change, words):
+    with pytest.raises(UserError) as error:
+        claim(settings(**change), report=pytest.fail)
+    assert words in str(error.value) and "another out_dir" in str(error.value)
+    assert hparams.load(tmp_path / "run" / "hparams.json") == run
+
+
 def test_other_changes_are_mentioned_and_kept(run, settings, tmp_path):
     said = []
     claim(settings(learning_rate=0.5, max_steps=99, steps_per_stats=7), report=said.append)
@@ -46,6 +62,18 @@ def test_other_changes_are_mentioned_and_kept(run, settings, tmp_path):
 
 def test_the_same_settings_need_no_word(run):
     claim(run, report=pytest.fail)
+
+
+@pytest.mark.parametrize("name", ["best", "average"])
+def test_a_run_without_its_checkpoints_is_refused(run, settings, tmp_path, name):
+    (tmp_path / "run" / name / "step-000000001").mkdir(parents=True)
+    claim(run)
+    shutil.rmtree(tmp_path / "run" / "checkpoints")
+    with pytest.raises(UserError) as error:
+        claim(settings(learning_rate=0.5))
+    assert f"has weights in {name}/, but no checkpoint" in str(error.value)
+    assert f"another out_dir, or remove {tmp_path / 'run'}" in str(error.value)
+    assert hparams.load(tmp_path / "run" / "hparams.json") == run
 
 
 def test_without_weights_everything_may_change(settings):

@@ -64,8 +64,8 @@ def test_silent_processes_say_nothing():
     assert stream.getvalue() == ""
 
 
-def test_skipped_steps_are_shown():
-    assert "3 steps skipped" in terminal.summary(REPORT | {"skipped": 3})
+def test_skipped_batches_are_shown():
+    assert "3 batches skipped" in terminal.summary(REPORT | {"skipped": 3})
 
 
 def test_durations():

@@ -61,6 +61,17 @@ def test_bad_steps_in_a_row_survive_a_report():
     assert totals.report()["skipped"] == 1
 
 
+def test_an_update_is_bad_where_its_last_batch_is():
+    totals = Totals()
+    for skipped, completes in ((1.0, False), (1.0, True), (1.0, False), (1.0, True)):
+        totals.add(result(skipped=skipped), completes=completes)
+    assert (int(totals.bad_in_a_row), totals.report()["skipped"]) == (2, 4)
+    totals.add(result(skipped=0.0), completes=False)
+    assert int(totals.bad_in_a_row) == 2
+    totals.add(result(skipped=0.0), completes=True)
+    assert (int(totals.bad_in_a_row), int(totals.most_bad_in_a_row)) == (0, 2)
+
+
 def test_a_report_of_skipped_steps_alone_is_nan_not_an_error():
     totals = Totals()
     totals.add(result(skipped=1.0))
