@@ -16,6 +16,7 @@ from aevnmt_tf import model as models
 from aevnmt_tf import objective
 from aevnmt_tf.nets import noise as random_numbers
 from aevnmt_tf.training import schedules
+from aevnmt_tf.training.memory import keep_freed_memory
 from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
 
 
@@ -172,6 +173,7 @@ def resolve_jit(setting):
 
 def build(hp, x_vocab_size, y_vocab_size):
     """A model ready to train, with all its variables. Call it inside the strategy's scope."""
+    keep_freed_memory()
     keras.utils.set_random_seed(hp.random_seed)
     if hp.precision != "float32":
         keras.mixed_precision.set_global_policy(hp.precision)
