@@ -11,12 +11,14 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from aevnmt_tf import run_directory, train, translator
 from tests import tiny_run
 
+FAST = {"learning_rate": 0.05}  # so that twenty steps teach some words
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Return the folder of a finished run of 20 steps."""
     folder = tmp_path_factory.mktemp("train")
-    settings = tiny_run.write_settings(folder, avg_ckpts=2)
+    settings = tiny_run.write_settings(folder, avg_ckpts=2, metrics=["ter"], **FAST)
     assert train.main(["--hparams", str(settings)]) == 0
     return folder
 
@@ -51,7 +53,10 @@ def test_results(folder):
     results = json.loads((folder / "run" / "results.json").read_text())
     assert results["step"] == 20
     assert results["best"]["dev_bleu"] >= results["final"]["dev_bleu"]
+    assert set(results["signatures"]) == {"bleu", "chrf", "ter"}
     assert results["signatures"]["bleu"].startswith("nrefs:1")
+    assert "tok:tercom" in results["signatures"]["ter"]
+    assert results["final"]["dev_ter"] > 0
     assert results["seed"] == 1
     assert {"tensorflow", "keras", "sacrebleu", "python"} <= set(results["versions"])
     assert results["wall_time_seconds"] > 0
@@ -82,6 +87,7 @@ def test_dev_bleu_is_what_the_run_translates(folder):
     final = json.loads((folder / "run" / "results.json").read_text())["final"]
     score = metrics.score(translations, lines["de"])
     assert score["chrf"].value == pytest.approx(final["dev_chrf"])
+    assert score["chrf"].value > 1.0  # two runs that translate nothing would agree, too
 
 
 def test_tensorboard_has_everything(folder):
@@ -112,7 +118,7 @@ def test_a_finished_run_stays_as_it_is(folder, capsys):
 
 
 def test_a_run_in_two_parts_equals_one_in_one(folder, tmp_path):
-    settings = tiny_run.write_settings(tmp_path, steps_per_external_eval=20)
+    settings = tiny_run.write_settings(tmp_path, steps_per_external_eval=20, **FAST)
     arguments = ["--hparams", str(settings)]
     # 13 is neither a report nor a checkpoint: the running sums must come back, too.
     assert train.main([*arguments, "--max_steps", "13", "--dev_prefix", "null"]) == 0

@@ -29,6 +29,11 @@ class Evaluation:
     projection: dict | None = None  # vectors and metadata, as analysis.projector takes them
 
 
+def score_names(hp):
+    """Return the scores of an evaluation: BLEU, chrF and what the setting `metrics` adds."""
+    return tuple(dict.fromkeys(("bleu", "chrf", *hp.metrics)))
+
+
 class Evaluator:
     """Evaluates a model on the development set; several sets count as one, and each alone.
 
@@ -106,7 +111,7 @@ class Evaluator:
         return translated
 
     def _scores(self, translated):
-        names = tuple(dict.fromkeys(("bleu", "chrf", *self._hp.metrics)))
+        names = score_names(self._hp)
         references = [[reference for _, reference in pairs] for pairs in self._pairs]
         scores = metrics.score(sum(translated, []), sum(references, []), names=names)
         values = {f"dev_{name}": score.value for name, score in scores.items()}

@@ -11,7 +11,7 @@ from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.prepare import ensure_prepared
 from aevnmt_tf.training import distribution, ownership, step
 from aevnmt_tf.training.checkpoints import write_json_whole
-from aevnmt_tf.training.evaluation import Evaluator
+from aevnmt_tf.training.evaluation import Evaluator, score_names
 from aevnmt_tf.training.loop import Loop
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.stopping import StoppingRule
@@ -95,7 +95,7 @@ def _results(hp, *, loop, outcome):
         "reason": outcome.reason,
         "final": evaluations[-1] if evaluations else None,
         "best": best[-1] if best else None,
-        "signatures": metrics.signatures(),
+        "signatures": metrics.signatures(score_names(hp)),
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),
         "versions": _versions(),
