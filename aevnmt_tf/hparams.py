@@ -85,7 +85,7 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "or 10 times; luong234: after 2/3, 4 times",
                 ("", "luong5", "luong10", "luong234")),
         Setting("random_seed", int, 1, "fixes initial weights, noise and the order of the data",
-                at_least=0),
+                at_least=0, below=2**31),
     ),
     "machine": (
         Setting("distribute", str, "auto", "auto: all GPUs of the machine, several workers "

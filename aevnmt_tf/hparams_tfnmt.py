@@ -94,6 +94,17 @@ NULL_IS_DEFAULT = (
     "num_encoder_layers",
     "num_decoder_layers",
     "decay_scheme",
+    "warmup_steps",
+)
+# And an empty text where it means "no file".
+EMPTY_IS_NULL = (
+    "embed_prefix",
+    "mono_prefix",
+    "synthetic_prefix",
+    "train_prefix",
+    "dev_prefix",
+    "test_prefix",
+    "vocab_prefix",
 )
 
 
@@ -106,6 +117,7 @@ def translate(
     """
     result: dict[str, Any] = {}
     for key, value in layer.items():
+        value = None if value == "" and key in EMPTY_IS_NULL else value
         _refuse(key, value, where=where)
         if key in IGNORED:
             sentence = f"{key} has no meaning here and is ignored: {IGNORED[key]}."

@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import sys
 
 import hypothesis
@@ -19,6 +20,10 @@ os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(THREADS))
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["KERAS_BACKEND"] = "tensorflow"
+
+# A shell in the background ignores Ctrl-C, and so would what the tests start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in each run; no deadline, because the first call of a graph traces it.
 hypothesis.settings.register_profile("aevnmt", deadline=None, derandomize=True)

@@ -180,3 +180,9 @@ def test_settings_are_light():
         "sys.exit(any(m in sys.modules for m in ('tensorflow', 'keras', 'numpy')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_a_seed_has_31_bits():
+    assert hparams.load(None, random_seed=2**31 - 1).random_seed == 2**31 - 1
+    with pytest.raises(UserError, match="random_seed"):
+        hparams.load(None, random_seed=2**31)

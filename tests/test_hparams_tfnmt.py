@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from aevnmt_tf import hparams
+from aevnmt_tf import hparams, hparams_tfnmt
 from aevnmt_tf.errors import UserError
 
 # The authors' file for AEVNMT, every key of theirs that a file of TF-NMT may hold.
@@ -211,3 +211,12 @@ def test_num_layers_sets_both_depths():
 def test_num_layers_as_a_flag_wins_over_depths_in_a_file(write):
     hp = hparams.load(write({"num_encoder_layers": 2, "num_decoder_layers": 1}), num_layers=4)
     assert (hp.num_encoder_layers, hp.num_decoder_layers) == (4, 4)
+
+
+@pytest.mark.parametrize("name", hparams_tfnmt.EMPTY_IS_NULL)
+def test_an_empty_prefix_is_none(name):
+    assert getattr(hparams.load(None, **{name: ""}), name) is None
+
+
+def test_warm_up_of_null_is_none():
+    assert hparams.load(None, warmup_steps=None).warmup_steps == 0

@@ -138,9 +138,10 @@ def ensure_prepared(hp, folder, *, report: Report = print) -> Prepared:
       report: called with each sentence that a person should read.
     """
     folder = Path(folder)
-    # Faults of the files are better known before the slow part than after it.
-    files_of(hp)
-    read_corpora(hp, kinds=("dev", "test"))
+    # Faults of the files are better known before the slow part than after it. The test set is
+    # not read: people train where they do not have it.
+    files_of(hp, kinds=("train", "dev", "synthetic"))
+    read_corpora(hp, kinds=("dev",))
     with _locked(folder):
         hp = with_demo(hp, folder.parent / "demo")
         vocab_prefix = hp.vocab_prefix

@@ -146,7 +146,7 @@ def fault_of(kind, fault, folder):
 
 
 @pytest.mark.parametrize("fault", ["missing", "empty", "misaligned"])
-@pytest.mark.parametrize("kind", ["train", "dev", "test"])
+@pytest.mark.parametrize("kind", ["train", "dev"])
 def test_faults_of_files_are_known_before_models_are_learnt(settings, tmp_path, kind, fault):
     message = fault_of(kind, fault, tmp_path)
     said = []
@@ -154,6 +154,12 @@ def test_faults_of_files_are_known_before_models_are_learnt(settings, tmp_path, 
         ensure_prepared(settings(), tmp_path / "run" / "text", report=said.append)
     assert not said
     assert not list(tmp_path.glob("run/text/vocab.*"))
+
+
+def test_a_run_does_not_need_the_test_set(settings, tmp_path):
+    fault_of("test", "missing", tmp_path)
+    prepared = ensure_prepared(settings(), tmp_path / "run" / "text", report=silent)
+    assert prepared.x_tokenizer.vocab_size > 3
 
 
 def test_a_run_whose_folder_cannot_be_made(settings, tmp_path):

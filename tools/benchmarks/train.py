@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     from aevnmt_tf.data.prepare import ensure_prepared
 
-    hp = hparams.from_args(args)
+    hp = hparams.from_args(args).replace(dev_prefix=None, test_prefix=None)  # not needed
     with tempfile.TemporaryDirectory() as folder:
         prepared = ensure_prepared(hp, Path(folder) / "text", report=lambda sentence: None)
         before = machine.gemm_gflops()
