@@ -116,6 +116,39 @@ def test_two_processes(one_device, tmp_path):
     assert_same_run(one_device, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("optimizer", "learning_rate", "accumulation", "tolerance"),
+    [("sgd", 0.5, 1, 1e-5), ("sgd", 0.5, 2, 1e-5), ("adam", 0.01, 1, 1e-4)],
+)
+def test_one_process_and_two_make_the_same_update(
+    tmp_path, optimizer, learning_rate, accumulation, tolerance
+):
+    """A few updates from the same start, with uneven batches and all gradients clipped."""
+    limit = 1.0
+    changes = {
+        "optimizer": optimizer,
+        "learning_rate": learning_rate,
+        "gradient_accumulation_steps": accumulation,
+        "max_gradient_norm": limit,
+        "num_train_steps": 3,
+        "steps_per_stats": 1,
+        "dev_prefix": None,
+    }
+    one, two = tmp_path / "one", tmp_path / "two"
+    finish(launch(["-m", "aevnmt_tf.train"], settings(one, **changes)))
+    finish(*workers(settings(two, **changes)))
+    expected, found = (tiny_run.read_metrics(folder / "run") for folder in (one, two))
+    assert [line["step"] for line in found] == [1, 2, 3]
+    for a, b in zip(expected, found, strict=True):
+        assert a["gradient_norm"] > limit and b["gradient_norm"] > limit
+        for name, value in a.items():
+            assert b[name] == pytest.approx(value, rel=1e-5, abs=1e-6), (a["step"], name)
+    loaded = [translator.load(folder / "run", checkpoint="last").model for folder in (one, two)]
+    for a, b in zip(*(model.trainable_variables for model in loaded), strict=True):
+        difference = np.abs(a.numpy() - b.numpy()).max()
+        assert difference <= tolerance * np.abs(a.numpy()).max(), a.path
+
+
 def test_a_signal_to_one_process_stops_both_and_both_resume(one_device, tmp_path):
     path = settings(tmp_path, num_train_steps=400, steps_per_external_eval=1000)
     processes = workers(path)
