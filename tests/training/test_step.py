@@ -156,6 +156,7 @@ def test_compiled_and_not_are_the_same_step():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_device_and_two_make_the_same_update():
     script = Path(__file__).with_name("two_devices.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
