@@ -8,11 +8,10 @@ in equal steps from one sentence's mean z to the other's, and shows the pair tha
 finds most natural (greedily) at each z.
 """
 
-import argparse
 import json
 import sys
 
-from aevnmt_tf import command
+from aevnmt_tf import command, flags
 from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
@@ -23,47 +22,37 @@ FLUSHED = 64  # pairs: whoever waits for them sees them soon
 def parser() -> command.Parser:
     """The command line."""
     p = command.Parser("sample", __doc__)
-    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
-    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
-    p.add_argument("--num", type=_positive, metavar="N", help="how many pairs")
-    p.add_argument("--seed", type=_seed, default=1, metavar="S", help="default: 1")
+    flags.add_run(p)
+    p.add_argument("--num", type=flags.positive, metavar="N", help="how many pairs")
+    p.add_argument("--seed", type=flags.seed, default=1, metavar="S", help="default: 1")
     p.add_argument(
         "--temperature",
-        type=_temperature,
+        type=flags.above_zero,
         default=1.0,
         metavar="T",
         help="of the words; 1 is the model's own distribution",
     )
-    p.add_argument("--top_k", type=_positive, metavar="K", help="draw among the K best words")
-    p.add_argument("--top_p", type=_share, metavar="P", help="draw among the top P of mass")
+    p.add_argument(
+        "--top_k", type=flags.positive, metavar="K", help="draw among the K best words"
+    )
+    p.add_argument(
+        "--top_p", type=flags.share, metavar="P", help="draw among the top P of mass"
+    )
     p.add_argument(
         "--interpolate",
         nargs=2,
         metavar=("A", "B"),
         help="walk from sentence A to sentence B in place of sampling",
     )
-    p.add_argument("--steps", type=_steps, metavar="N", help="of --interpolate (default: 5)")
+    p.add_argument(
+        "--steps",
+        type=flags.number(int, lambda n: n >= 2, "2 or more"),
+        metavar="N",
+        help="of --interpolate (default: 5)",
+    )
     p.add_argument("--output", default="-", metavar="FILE", help="plain or .gz; -: stdout")
     p.add_argument("--format", choices=("text", "jsonl"), default="text")
     return p
-
-
-def _number(kind, is_good, what):
-    def parse(word):
-        number = kind(word)
-        if not is_good(number):
-            raise argparse.ArgumentTypeError(f"must be {what}, not {word}")
-        return number
-
-    parse.__name__ = kind.__name__  # argparse shows it where `kind` refuses the word
-    return parse
-
-
-_positive = _number(int, lambda n: n >= 1, "1 or more")
-_steps = _number(int, lambda n: n >= 2, "2 or more")
-_seed = _number(int, lambda n: 0 <= n < 2**31, f"from 0 to {2**31 - 1}")
-_share = _number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
-_temperature = _number(float, lambda n: 0 < n < float("inf"), "above 0")
 
 
 def run(args) -> int:

@@ -18,14 +18,13 @@ One line for each pair, in their order. Totals and perplexities go to stderr.
 A joint model has elbo, log_px and log_py alone, a cond model log_py.
 """
 
-import argparse
 import contextlib
 import json
 import math
 import os
 import sys
 
-from aevnmt_tf import command
+from aevnmt_tf import command, flags
 from aevnmt_tf.data import line_files, line_pairs
 from aevnmt_tf.errors import UserError
 
@@ -44,40 +43,24 @@ PER_TOKEN = {
 def parser() -> command.Parser:
     """The command line."""
     p = command.Parser("score", __doc__)
-    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
-    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
+    flags.add_run(p)
     p.add_argument("--src", required=True, metavar="FILE", help="plain or .gz; -: stdin")
     p.add_argument("--tgt", required=True, metavar="FILE", help="plain or .gz; -: stdin")
     p.add_argument("--output", default="-", metavar="FILE", help="plain or .gz; -: stdout")
     p.add_argument("--format", choices=("tsv", "jsonl"), default="tsv")
     p.add_argument(
-        "--samples", type=_positive, default=10, metavar="S", help="draws of z (default: 10)"
+        "--samples",
+        type=flags.positive,
+        default=10,
+        metavar="S",
+        help="draws of z (default: 10)",
     )
-    p.add_argument("--seed", type=_seed, default=1, metavar="S", help="of the draws")
+    p.add_argument("--seed", type=flags.seed, default=1, metavar="S", help="of the draws")
+    flags.add_errors(p)
     p.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
-        default="strict",
-        help="what to do about invalid UTF-8: stop at it, or replace it",
-    )
-    p.add_argument(
-        "--src_max_len_infer", type=_positive, metavar="N", help="cut longer sentences"
+        "--src_max_len_infer", type=flags.positive, metavar="N", help="cut longer sentences"
     )
     return p
-
-
-def _positive(word):
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more, not {word}")
-    return number
-
-
-def _seed(word):
-    number = int(word)
-    if not 0 <= number < 2**31:
-        raise argparse.ArgumentTypeError(f"must be from 0 to {2**31 - 1}, not {word}")
-    return number
 
 
 def run(args) -> int:

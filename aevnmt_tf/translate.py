@@ -17,7 +17,7 @@ import os
 import sys
 import time
 
-from aevnmt_tf import command, hparams
+from aevnmt_tf import command, flags, hparams
 from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
@@ -36,7 +36,7 @@ def parser() -> command.Parser:
         metavar="RUN",
         help="out_dir of a training run; several with equal vocabularies: an ensemble",
     )
-    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
+    flags.add_checkpoint(p)
     std = line_files.STD
     p.add_argument("--input", default=std, metavar="FILE", help="plain or .gz; -: stdin")
     p.add_argument("--output", default=std, metavar="FILE", help="plain or .gz; -: stdout")
@@ -46,80 +46,21 @@ def parser() -> command.Parser:
         metavar="PATH",
         help="draw alignments: of one line to FILE.png, or of each line to a PNG in a folder",
     )
+    flags.add_errors(p)
     p.add_argument(
-        "--errors",
-        choices=("strict", "replace"),
-        default="strict",
-        help="what to do about invalid UTF-8: stop at it, or replace it",
+        "--n_best", type=flags.positive, metavar="N", help="translations of each line"
     )
-    p.add_argument("--n_best", type=_positive, metavar="N", help="translations of each line")
-    p.add_argument("--seed", type=int, default=1, help="of whatever is drawn")
-    p.add_argument("--src_max_len_infer", type=_positive, metavar="N", help="cut longer lines")
-    p.add_argument("--tgt_max_len_infer", type=_positive, metavar="N", help="longest output")
+    p.add_argument("--seed", type=flags.seed, default=1, help="of whatever is drawn")
+    flags.add_lengths(p)
     p.add_argument(
         "--force_length",
-        type=_positive,
+        type=flags.positive,
         metavar="N",
         help="make all translations N subwords long (for benchmarks)",
     )
-    _add_rules(p)
+    flags.add_rules(p)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
-
-
-def _add_rules(p):
-    """The flags about decision rules and z."""
-    p.add_argument(
-        "--search",
-        choices=("beam", "greedy", "sample", "mbr", "refine"),
-        help="default: beam, or what the run's settings say",
-    )
-    p.add_argument(
-        "--z", choices=("mean", "sample", "zero"), help="default: mean; mbr, refine: sample"
-    )
-    p.add_argument(
-        "--num_z",
-        type=_positive,
-        metavar="K",
-        help="with --z sample: draws for each line, whose translations compete",
-    )
-    p.add_argument("--top_k", type=_positive, metavar="K", help="sample among the K best words")
-    p.add_argument("--top_p", type=_share, metavar="P", help="sample among the top P of mass")
-    p.add_argument(
-        "--num_samples", type=_positive, metavar="K", help="mbr: samples (default: 30)"
-    )
-    p.add_argument(
-        "--utility",
-        choices=("chrf", "bleu"),
-        help="mbr: the sentence score whose mean over samples decides (default: chrf)",
-    )
-    p.add_argument(
-        "--refine_steps", type=_number, metavar="N", help="refine: after the draft (default: 2)"
-    )
-    p.add_argument(
-        "--refine_start", choices=("prior", "r"), help="refine: the first z (default: prior)"
-    )
-
-
-def _number(word):
-    number = int(word)
-    if number < 0:
-        raise ValueError
-    return number
-
-
-def _positive(word):
-    number = int(word)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def _share(word):
-    number = float(word)
-    if not 0 < number <= 1:
-        raise ValueError
-    return number
 
 
 def run(args) -> int:

@@ -20,7 +20,7 @@ WORK = {"training", "analysis", "serving"}
 LAYERS = [
     {"errors"},
     {"hparams", "objective", "search"},
-    {"text", "nets", "run_directory", "command"},
+    {"text", "nets", "run_directory", "command", "flags"},
     {"data", "model"},
     {"translator"},
     WORK,
@@ -35,7 +35,7 @@ EXCEPT = {
     "model": {"text"},  # it sees ids only
 }
 # Used by these alone.
-ONLY_FOR = {"command": VERBS | {"__main__"}}
+ONLY_FOR = {"command": VERBS | {"__main__"}, "flags": VERBS}
 # `import aevnmt_tf` gives a few names and must stay light.
 FACADE = {"errors", "hparams", "translator"}
 FACADE_NAMES = {"__version__", "load"}
@@ -199,7 +199,7 @@ def run_python(source):
 
 @pytest.mark.parametrize(
     "module",
-    ["aevnmt_tf", *(f"aevnmt_tf.{n}" for n in "hparams errors command data.demo".split())],
+    ["aevnmt_tf", *(f"aevnmt_tf.{n}" for n in "hparams errors command flags data.demo".split())],
 )
 def test_light_modules_do_not_import_tensorflow(module):
     source = f"import sys, {module}\nprint([m for m in {HEAVY} if m in sys.modules])"

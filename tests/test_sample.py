@@ -14,11 +14,6 @@ from tests.tiny_translator import make, save_run
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Not TensorFlow's global seed: setting it again throws away every optimised graph."""
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return save_run(tmp_path_factory.mktemp("runs") / "run", src_max_len=9)

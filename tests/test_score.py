@@ -21,11 +21,6 @@ TARGETS = ["b", "c d e", "a a", "", "e f g h a", "zz", "h g f", "a", "d"]
 COLUMNS = "elbo log_px log_py kl iw_log_pxy iw_log_px iw_log_py ess".split()
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Not TensorFlow's global seed: setting it again throws away every optimised graph."""
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"

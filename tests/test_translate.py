@@ -249,6 +249,8 @@ def broken_gzip(path):
         (["--search", "refine"], "refine search needs q(z|x, y)"),
         (["--search", "mbr", "--num_samples", "0"], "--num_samples"),
         (["--refine_steps", "-1"], "--refine_steps"),
+        (["--seed", "-1"], "--seed: must be from 0 to"),
+        (["--top_p", "0"], "--top_p: must be above 0 and at most 1"),
         (["--model", "{tmp}"], "{tmp} is not a run"),
         (["--output", "{tmp}"], "cannot write {tmp}: Is a directory"),
         (["--attention", "{tmp}/text"], "cannot write {tmp}/text: File exists"),

@@ -1,6 +1,7 @@
-import multiprocessing
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -239,22 +240,24 @@ class TestMoses:
             ensure_prepared(mixed, tmp_path / "run" / "text", report=silent)
 
 
-def _ensure(settings, folder, queue):
-    from aevnmt_tf.data.prepare import ensure_prepared
+ENSURE = """
+import hashlib, sys
+from aevnmt_tf import hparams
+from aevnmt_tf.data.prepare import ensure_prepared
 
-    found = ensure_prepared(settings, folder, report=silent)
-    queue.put((found.x_tokenizer.model_proto, found.y_tokenizer.model_proto))
+found = ensure_prepared(hparams.load(sys.argv[1]), sys.argv[2], report=lambda sentence: None)
+for tokenizer in (found.x_tokenizer, found.y_tokenizer):
+    print(hashlib.sha256(tokenizer.model_proto).hexdigest())
+"""
 
 
 @pytest.mark.slow
 def test_two_workers_may_start_together(settings, tmp_path):
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    arguments = (settings(), tmp_path / "run" / "text", queue)
-    workers = [context.Process(target=_ensure, args=arguments) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    found = [queue.get(timeout=120) for _ in workers]
-    for worker in workers:
-        worker.join()
+    settings().save(tmp_path / "hparams.json")
+    command = [sys.executable, "-c", ENSURE]
+    command += [str(tmp_path / "hparams.json"), str(tmp_path / "run" / "text")]
+    workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    found = [worker.communicate(timeout=120)[0].split() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0]
+    assert len(found[0]) == 2
     assert found[0] == found[1]

@@ -1,0 +1,86 @@
+"""Flags that several verbs share: kinds of numbers, which run, which decision rule."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def number(kind: type, is_good: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    """Return a type for argparse: an int or float that must be `what`."""
+
+    def parse(word: str) -> Any:
+        value = kind(word)
+        if not is_good(value):
+            raise argparse.ArgumentTypeError(f"must be {what}, not {word}")
+        return value
+
+    parse.__name__ = kind.__name__  # argparse shows it where `kind` refuses the word
+    return parse
+
+
+natural = number(int, lambda n: n >= 0, "0 or more")
+positive = number(int, lambda n: n >= 1, "1 or more")
+seed = number(int, lambda n: 0 <= n < 2**31, f"from 0 to {2**31 - 1}")
+share = number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
+above_zero = number(float, lambda n: 0 < n < float("inf"), "above 0")
+
+
+def add_run(p: argparse.ArgumentParser) -> None:
+    """--model and --checkpoint: the one run that a command loads."""
+    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
+    add_checkpoint(p)
+
+
+def add_checkpoint(p: argparse.ArgumentParser) -> None:
+    """--checkpoint: which weights of a run."""
+    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
+
+
+def add_errors(p: argparse.ArgumentParser) -> None:
+    """--errors: what to do about invalid UTF-8."""
+    p.add_argument(
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="what to do about invalid UTF-8: stop at it, or replace it",
+    )
+
+
+def add_lengths(p: argparse.ArgumentParser) -> None:
+    """--src_max_len_infer and --tgt_max_len_infer."""
+    p.add_argument("--src_max_len_infer", type=positive, metavar="N", help="cut longer lines")
+    p.add_argument("--tgt_max_len_infer", type=positive, metavar="N", help="longest output")
+
+
+def add_rules(p: argparse.ArgumentParser) -> None:
+    """The flags about decision rules and z."""
+    p.add_argument(
+        "--search",
+        choices=("beam", "greedy", "sample", "mbr", "refine"),
+        help="default: beam, or what the run's settings say",
+    )
+    p.add_argument(
+        "--z", choices=("mean", "sample", "zero"), help="default: mean; mbr, refine: sample"
+    )
+    p.add_argument(
+        "--num_z",
+        type=positive,
+        metavar="K",
+        help="with --z sample: draws for each line, whose translations compete",
+    )
+    p.add_argument("--top_k", type=positive, metavar="K", help="sample among the K best words")
+    p.add_argument("--top_p", type=share, metavar="P", help="sample among the top P of mass")
+    p.add_argument(
+        "--num_samples", type=positive, metavar="K", help="mbr: samples (default: 30)"
+    )
+    p.add_argument(
+        "--utility",
+        choices=("chrf", "bleu"),
+        help="mbr: the sentence score whose mean over samples decides (default: chrf)",
+    )
+    p.add_argument(
+        "--refine_steps", type=natural, metavar="N", help="refine: after the draft (default: 2)"
+    )
+    p.add_argument(
+        "--refine_start", choices=("prior", "r"), help="refine: the first z (default: prior)"
+    )
