@@ -1,0 +1,157 @@
+"""assets.extra/manifest.json: where an exported model comes from, what it takes and gives."""
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+import aevnmt_tf
+from aevnmt_tf import run_directory, text
+
+FILE = Path("assets.extra") / "manifest.json"
+TEXT_FOLDER = Path("assets.extra") / "text"
+PACKAGES = ("tensorflow", "tensorflow-text", "keras", "tensorflow-serving-api")
+
+
+def write(folder, described) -> Path:
+    """Write the file into the folder of a SavedModel."""
+    path = Path(folder) / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return path
+
+
+def describe(translator, signatures, *, choices, batching, runs=()) -> dict:
+    """All that the file says, as JSON has it.
+
+    Args:
+        translator: the translator that is exported.
+        signatures: signatures.Signature by name.
+        choices: signatures.Choices.
+        batching: batching_file.Batching.
+        runs: what `describe_run` says of each run.
+    """
+    hp = translator.hp
+    return {
+        "about": f"{hp.model_type} translation model, {hp.src} to {hp.tgt}, of aevnmt_tf",
+        "text": text_forms(translator),
+        "runs": list(runs),
+        "versions": versions(),
+        "git": git(),
+        "signatures": {name: _signature(one) for name, one in signatures.items()},
+        "decoding": {
+            name: vars(getattr(choices, name)) for name in ("translate", "nbest", "sample")
+        }
+        | {"score_samples": choices.score_samples},
+        "batching": vars(batching),
+        "hparams": hp.to_dict(),
+    }
+
+
+def describe_run(run, *, checkpoint=None) -> dict:
+    """Which weights of a run are loaded, and how good they were on its development set.
+
+    Args:
+        run: its directory.
+        checkpoint: as in translator.load.
+    """
+    from aevnmt_tf.analysis import metrics
+    from aevnmt_tf.training import metrics_file
+
+    run = Path(run)
+    folder = run_directory.find_weights(run, checkpoint=checkpoint)
+    step = run_directory.step_of(folder)
+    dev = None
+    # The mean of several checkpoints is not evaluated.
+    if folder.parent.name != run_directory.AVERAGE:
+        lines = metrics_file.MetricsFile(run / run_directory.METRICS).read()
+        scores = [
+            line["dev_bleu"] for line in lines if line["step"] == step and "dev_bleu" in line
+        ]
+        if scores:
+            dev = {"bleu": scores[-1], "signature": _signature_of_bleu(run, metrics)}
+    return {
+        "name": run.resolve().name,
+        "checkpoint": f"{folder.parent.name}/{folder.name}",
+        "step": step,
+        "crc32": run_directory.checksum(folder / run_directory.WEIGHTS),
+        "dev": dev,
+    }
+
+
+def _signature_of_bleu(run, metrics):
+    """What the run has written down, else what the installed sacreBLEU says."""
+    try:
+        results = json.loads((run / run_directory.RESULTS).read_text(encoding="utf-8"))
+        return results["signatures"]["bleu"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return metrics.signatures(("bleu",))["bleu"]
+
+
+def text_forms(translator) -> dict:
+    """What kind of text the source must be and the translation is."""
+    hp = translator.hp
+    is_moses = hp.text_pipeline == "moses"
+    return {
+        "source": {
+            "lang": hp.src,
+            **_form(translator.x_tokenizer, is_moses=is_moses, is_source=True),
+        },
+        "target": {
+            "lang": hp.tgt,
+            **_form(translator.y_tokenizer, is_moses=is_moses, is_source=False),
+        },
+    }
+
+
+def _form(tokenizer, *, is_moses, is_source):
+    if not isinstance(tokenizer, text.VocabularyTokenizer):
+        return {"form": "raw", "note": "raw text"}
+    words = "words separated by spaces"
+    if is_moses:
+        words = f"Moses tokens, truecased: {words}"
+    if tokenizer.subword_option == "bpe":
+        joined = "subwords are joined again"
+        cut = "each cut into BPE subwords, `@@` at the end of all but a word's last one"
+        words = f"{words}, {cut if is_source else joined}"
+    if is_moses:
+        words = f"{words} (the truecaser and the merges are in {TEXT_FOLDER})"
+    return {"form": "tokenised", "note": words}
+
+
+def versions() -> dict:
+    """What made the export."""
+    found = {"aevnmt_tf": aevnmt_tf.__version__, "python": platform.python_version()}
+    return found | {name: importlib.metadata.version(name) for name in PACKAGES}
+
+
+def git() -> dict | None:
+    """The commit of this package's code and whether files differ; None where git knows none."""
+    folder = Path(aevnmt_tf.__file__).parent
+
+    def ask(*words):
+        command = ["git", "-C", str(folder), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        return done.stdout.strip()
+
+    try:
+        ask("ls-files", "--error-unmatch", "__init__.py")  # not some repository around it
+        return {
+            "commit": ask("rev-parse", "HEAD"),
+            "changed": bool(ask("status", "--porcelain", ".")),
+        }
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _signature(signature):
+    return {
+        "doc": signature.doc,
+        "inputs": {spec.name: f"{spec.dtype.name} [B]" for spec in signature.inputs},
+        "outputs": {
+            name: f"{shape}: {doc}" for name, (shape, doc) in signature.outputs.items()
+        },
+    }

@@ -1,0 +1,80 @@
+"""Whether a stock TensorFlow Serving can run a SavedModel: its operations and signatures."""
+
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+MODEL_FILE = "saved_model.pb"
+INIT_OP = "__saved_model_init_op"
+
+# What TensorFlow Serving links of tensorflow-text and this package needs.
+TEXT_OPS = frozenset(
+    {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+        "SentencepieceDetokenizeOp",
+        "SentencepieceIdToStringOp",
+    }
+)
+# Core operations that call back into Python, which a server does not have.
+PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
+# Marks of functions that XLA must compile, which a server refuses unless its flags allow it.
+XLA_MARKS = ("_XlaMustCompile", "_XlaCompile")
+
+
+def read(folder) -> saved_model_pb2.SavedModel:
+    """The SavedModel of a folder as a message."""
+    return saved_model_pb2.SavedModel.FromString((Path(folder) / MODEL_FILE).read_bytes())
+
+
+def problems(model: saved_model_pb2.SavedModel) -> list[str]:
+    """What would keep a stock server from running the model; empty where nothing does."""
+    found = []
+    for graph in model.meta_graphs:
+        found += _operations(graph.graph_def)
+        for name, signature in sorted(graph.signature_def.items()):
+            if name != INIT_OP:
+                found += _tensors(name, signature)
+    return list(dict.fromkeys(found))
+
+
+def nodes(graph_def):
+    """Where it is and the node, for each node of a graph and of its function library."""
+    for node in graph_def.node:
+        yield "the graph", node
+    for function in graph_def.library.function:
+        for node in function.node_def:
+            yield f"function {function.signature.name}", node
+
+
+def _operations(graph_def):
+    functions = {function.signature.name for function in graph_def.library.function}
+    for function in graph_def.library.function:
+        if any(mark in function.attr for mark in XLA_MARKS):
+            yield f"function {function.signature.name} is jit-compiled"
+    for place, node in nodes(graph_def):
+        if any(mark in node.attr for mark in XLA_MARKS) or node.op.startswith("Xla"):
+            yield f"{place}: {node.name} ({node.op}) is jit-compiled"
+        elif node.op in PYTHON_OPS:
+            yield f"{place}: {node.name} ({node.op}) needs Python"
+        elif not (_is_core(node.op) or node.op in TEXT_OPS or node.op in functions):
+            yield f"{place}: {node.name} is a {node.op}, which the server does not have"
+
+
+def _is_core(op):
+    return hasattr(tf.raw_ops, op)
+
+
+def _tensors(signature_name, signature):
+    sides = (("input", signature.inputs), ("output", signature.outputs))
+    for side, tensors in sides:
+        for name, info in sorted(tensors.items()):
+            what = f"{side} {name} of {signature_name}"
+            if name.endswith("_bytes"):
+                yield f"{what}: the REST API takes names in _bytes for base64"
+            if info.tensor_shape.unknown_rank or not info.tensor_shape.dim:
+                yield f"{what} must have a known rank of 1 or more"
+            elif info.tensor_shape.dim[0].size != -1:
+                size = info.tensor_shape.dim[0].size
+                yield f"{what} must begin with the batch, not with {size} rows"
