@@ -133,6 +133,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "of BPE, or words", at_least=1),
         Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
                 "tokenised, truecased, BPE", ("sentencepiece", "moses")),
+        Setting("synthetic_tag", str, None, "word in front of every synthetic source, one "
+                "symbol of the vocabulary, such as <bt>; null: none"),
     ),
     "decoding": (
         Setting("infer_batch_size", int, 64, "sentences translated at a time", at_least=1),

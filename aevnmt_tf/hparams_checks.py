@@ -228,5 +228,14 @@ def _refuse_data(v: Mapping[str, Any]) -> None:
     if v["train_ratios"] is not None and len(v["train_ratios"]) != count:
         advice = f"the number of ratios must be that of the prefixes, {count}"
         _exclude(v, "train_ratios", "train_prefix", advice)
+    tag = v["synthetic_tag"]
+    if tag is not None and v["synthetic_prefix"] is None:
+        _exclude(
+            v, "synthetic_tag", "synthetic_prefix", "there is nothing to put it in front of"
+        )
+    if tag is not None and (tag.split() != [tag] or tag in ("<unk>", v["sos"], v["eos"])):
+        names = ("synthetic_tag", "synthetic_tag")
+        shown = json.dumps(tag, ensure_ascii=False)
+        raise Clash(names, f"synthetic_tag must be a word of its own, not {shown}.")
     if v["text_pipeline"] == "moses" and v["subword_option"] == "spm":
         _exclude(v, "text_pipeline", "subword_option", 'moses goes with "bpe" or ""')

@@ -29,7 +29,7 @@ def read(path: str | os.PathLike[str]) -> list[Layer]:
             chain = " -> ".join(str(file) for file in [*seen, current])
             raise UserError(f"{seen[-1]}: base goes in a circle: {chain}.")
         seen.append(current)
-        layer = _read_one(current, named_by=seen[-2] if len(seen) > 1 else None)
+        layer = read_one(current, named_by=seen[-2] if len(seen) > 1 else None)
         base = layer.values.pop("base", None)
         if base is not None and not (isinstance(base, str) and base):
             shown = json.dumps(base)
@@ -42,7 +42,8 @@ def read(path: str | os.PathLike[str]) -> list[Layer]:
     return layers[::-1]
 
 
-def _read_one(path: Path, *, named_by: Path | None) -> Layer:
+def read_one(path: Path, *, named_by: Path | None = None) -> Layer:
+    """The object of one JSON file, its `base` included; `named_by` is a file that says it."""
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -90,6 +90,9 @@ def consistent(draw):
             v.pop(name, None)
     else:
         v["src"], v["tgt"] = draw(st.lists(_TEXTS, min_size=2, max_size=2, unique=True))
+    tag = v.get("synthetic_tag")
+    if v.get("synthetic_prefix") is None or (tag and tag.split() != [tag]):
+        v.pop("synthetic_tag", None)
     return v
 
 

@@ -145,4 +145,6 @@ def _is_prepared(prefix) -> bool:
 
 
 def _decisive(hp) -> dict:
-    return {name: getattr(hp, name) for name in _DECISIVE}
+    # Only where it is set: folders that are older than the setting stay good.
+    tag = {} if hp.synthetic_tag is None else {"synthetic_tag": hp.synthetic_tag}
+    return {name: getattr(hp, name) for name in _DECISIVE} | tag

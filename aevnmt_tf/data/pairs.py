@@ -132,14 +132,25 @@ def read_pairs(prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0) ->
     )
 
 
-def read_synthetic(prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0) -> Pairs:
-    """Back-translated pairs: PREFIX.translation.SRC, made by a model, and PREFIX.TGT."""
-    return _align(
+def read_synthetic(
+    prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0, tag: str | None = None
+) -> Pairs:
+    """Back-translated pairs: PREFIX.translation.SRC, made by a model, and PREFIX.TGT.
+
+    `tag` is a word to put in front of every source that is not empty.
+    """
+    pairs = _align(
         read_lines(f"{prefix}.translation.{src}"),
         read_lines(f"{prefix}.{tgt}"),
         name=str(prefix),
         max_pairs=max_pairs,
     )
+    if tag is None:
+        return pairs
+    start = f"{tag} ".encode()
+    lines = [start + line if line.strip() else line for line in pairs.src.encoded()]
+    buffer = b"".join(line + b"\n" for line in lines)
+    return Pairs(Lines(buffer, name=pairs.src.name), pairs.tgt, pairs.name)
 
 
 def _align(src: Lines, tgt: Lines, *, name: str, max_pairs: int) -> Pairs:

@@ -261,6 +261,7 @@ def _learn(hp, corpora, *, report):
         subword_option=hp.subword_option,
         vocab_size=hp.vocab_size,
         share_vocab=hp.share_vocab,
+        symbols={hp.src: [hp.synthetic_tag]} if hp.synthetic_tag else None,
         sos=hp.sos,
         eos=hp.eos,
         report=report,

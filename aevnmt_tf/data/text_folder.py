@@ -11,7 +11,7 @@ from aevnmt_tf.text import Tokenizer, files, load, load_prefix, moses
 from aevnmt_tf.text.learn import save_tokenizers
 
 STAMP = "text.json"
-_STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt")
+_STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt", "synthetic_tag")
 
 Pipelines = Mapping[str, moses.MosesPipeline]
 

@@ -168,6 +168,15 @@ def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tupl
     return tuple(map(float, ratios))
 
 
+def _check_tag(tag: str | None, tokenizer: text.Tokenizer) -> None:
+    ids = [] if tag is None else tokenizer.encode([tag]).to_list()[0]
+    if tag is not None and (len(ids) != 1 or ids[0] == text.UNK):
+        raise UserError(
+            f"synthetic_tag {tag} is not one symbol of the source's vocabulary: leave "
+            "vocab_prefix out, so that one with it is made, or choose a word of it."
+        )
+
+
 def load_training_data(
     hp, *, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
 ) -> TrainingData:
@@ -184,7 +193,9 @@ def load_training_data(
     _checked_ratios(hp.train_ratios, num_corpora=len(prefixes))  # before the slow part
     corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in prefixes]
     if hp.synthetic_prefix:
-        corpora.append(read_synthetic(hp.synthetic_prefix, **languages))
+        _check_tag(hp.synthetic_tag, x_tokenizer)
+        tag = hp.synthetic_tag
+        corpora.append(read_synthetic(hp.synthetic_prefix, tag=tag, **languages))
     encoded, counts = [], []
     while corpora:  # each corpus' text is let go as soon as its ids are there
         pairs, kept = encode_pairs(

@@ -25,6 +25,7 @@ def learn_tokenizers(
     subword_option: str,
     vocab_size: int,
     share_vocab: bool = False,
+    symbols: Mapping[str, Sequence[str]] | None = None,
     sos: str = "<s>",
     eos: str = "</s>",
     report: Callable[[str], object] = print,
@@ -38,6 +39,7 @@ def learn_tokenizers(
       vocab_size: the number of pieces or words; with "bpe" the merges have decided, and all
         pieces are kept.
       share_vocab: whether the languages share one tokenizer.
+      symbols: words that are never split, by language; the text need not have them.
       sos: the word for <s> in a vocabulary.
       eos: the word for </s> in a vocabulary.
       report: called with a sentence where something differs from what was asked for.
@@ -47,11 +49,13 @@ def learn_tokenizers(
     for group in groups:
         name = " and ".join(group)
         lines = [line for lang in group for line in texts[lang]]
+        whole = [word for lang in group for word in (symbols or {}).get(lang, ())]
         if subword_option == "spm":
-            tokenizer = _learn_sentencepiece(lines, vocab_size, name, report)
+            tokenizer = _learn_sentencepiece(lines, vocab_size, name, report, symbols=whole)
         else:
             limit = None if subword_option == "bpe" else vocab_size
-            words = _frequent_words(lines, limit=limit, name=name, special=("<unk>", sos, eos))
+            special = ("<unk>", sos, eos, *whole)
+            words = _frequent_words(lines, limit=limit, name=name, special=special)
             tokenizer = VocabularyTokenizer(words, subword_option)
         learnt.update(dict.fromkeys(group, tokenizer))
     return learnt
@@ -66,10 +70,13 @@ def save_tokenizers(tokenizers: Mapping[str, Tokenizer], folder) -> list[Path]:
     return written
 
 
-def _learn_sentencepiece(lines, vocab_size, name, report):
+def _learn_sentencepiece(lines, vocab_size, name, report, *, symbols):
     with working(f"SentencePiece model, {name}"):
         proto = sentencepiece_tokenizer.train(
-            lines, vocab_size=vocab_size, name=f"the training text ({name})"
+            lines,
+            vocab_size=vocab_size,
+            symbols=symbols,
+            name=f"the training text ({name})",
         )
     tokenizer = SentencePieceTokenizer(proto)
     if tokenizer.vocab_size < vocab_size:

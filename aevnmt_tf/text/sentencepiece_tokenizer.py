@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -98,7 +98,13 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
         )
 
 
-def train(lines: Iterable[str], *, vocab_size: int, name: str = "the text") -> bytes:
+def train(
+    lines: Iterable[str],
+    *,
+    vocab_size: int,
+    symbols: Sequence[str] = (),
+    name: str = "the text",
+) -> bytes:
     """Return the serialised SentencePiece model of the lines; same lines, same model.
 
     Text with fewer distinct pieces than vocab_size gives a smaller model.
@@ -106,6 +112,7 @@ def train(lines: Iterable[str], *, vocab_size: int, name: str = "the text") -> b
     Args:
       lines: raw text.
       vocab_size: the number of pieces wanted, <unk>, <s>, </s> and 256 bytes included.
+      symbols: words that are one piece wherever they stand alone.
       name: what the text is called in an error message.
     """
     lines = [line for line in lines if line.strip()]
@@ -124,6 +131,8 @@ def train(lines: Iterable[str], *, vocab_size: int, name: str = "the text") -> b
             byte_fallback=True,
             character_coverage=0.9995,
             normalization_rule_name="nmt_nfkc",
+            # A word starts with this mark; with it, the word is one piece and not two.
+            user_defined_symbols=[f"\N{LOWER ONE EIGHTH BLOCK}{word}" for word in symbols],
             unk_id=UNK,
             bos_id=SOS,
             eos_id=EOS,
