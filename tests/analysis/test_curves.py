@@ -1,0 +1,40 @@
+"""What is read from metrics.jsonl, and that pictures come out."""
+
+import json
+
+from aevnmt_tf.analysis import curves
+
+
+def write(path, *lines, tail=""):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + tail)
+    return path
+
+
+def test_reads_the_points_and_leaves_out_what_is_none(tmp_path):
+    path = write(
+        tmp_path / "metrics.jsonl",
+        {"step": 5, "kl": 1.0},
+        {"step": 10, "dev_bleu": 3.5, "dev_kl": 2.0},
+        {"step": 20, "dev_bleu": 4.5, "dev_kl": None},
+        {"dev_bleu": 9.0},
+        7,
+        tail='{"step": 30, "dev_bleu": 8',
+    )
+    assert curves.read(path) == {"dev_bleu": [(10, 3.5), (20, 4.5)], "dev_kl": [(10, 2.0)]}
+    assert curves.read(tmp_path / "none") == {}
+
+
+def test_draws_a_panel_for_each_kind_of_curve(tmp_path):
+    from matplotlib import image
+
+    both = {"dev_bleu": [(1, 2.0), (2, 3.0)], "dev_kl": [(1, 0.5), (2, 0.7)]}
+    bleu = {"dev_bleu": [(1, 1.0), (2, 1.5)]}
+    assert curves.draw(
+        {"a_b": [both, both], "$x": [bleu]}, tmp_path / "p" / "2.png", title="t$"
+    )
+    assert curves.draw({"_only": [bleu]}, tmp_path / "1.png")
+    two, one = (image.imread(path) for path in (tmp_path / "p" / "2.png", tmp_path / "1.png"))
+    assert two.shape[1] == 2 * one.shape[1]
+    assert one.min() < 0.5  # something is drawn
+    assert not curves.draw({"none": [{}]}, tmp_path / "0.png")
+    assert not (tmp_path / "0.png").exists()

@@ -1,0 +1,183 @@
+"""Which runs a plan has, when they are finished, and what a grid chooses."""
+
+import json
+
+import pytest
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.experiments import tasks
+from aevnmt_tf.experiments.task import state
+
+GRID = {
+    "name": "cond",
+    "settings": {"model_type": "cond"},
+    "grid": {"dropout": [0.1, 0.2], "num_units": [4, 8]},
+    "tests": ["dev"],
+}
+
+
+def system(runs, name="cond"):
+    return runs.plan.systems[name]
+
+
+def test_a_run_is_finished_when_its_results_are_there_for_the_same_settings(make_runs, finish):
+    runs = make_runs()
+    run = runs.run(system(runs), seed=1, point={})
+    assert run.name == "cond/seed1" and run.hp.random_seed == 1
+    assert not run.is_finished() and run.changes() == {}
+    finish(run)
+    assert run.is_finished()
+    (run.folder / "checkpoints" / "step-000000020").mkdir(parents=True)
+    assert run.is_finished()
+    # It was continued and has not ended yet.
+    (run.folder / "checkpoints" / "step-000000025").mkdir()
+    assert not run.is_finished()
+
+
+def test_results_cut_short_are_no_results(make_runs, finish):
+    runs = make_runs()
+    run = runs.run(system(runs), seed=1, point={})
+    finish(run)
+    text = (run.folder / "results.json").read_text()
+    (run.folder / "results.json").write_text(text[: len(text) // 2])
+    assert not run.is_finished()
+
+
+def test_a_run_with_other_settings_is_refused_by_name(make_runs, finish):
+    runs = make_runs()
+    finish(runs.run(system(runs), seed=2, point={}))
+    assert runs.run(system(runs), seed=2, point={}).is_finished()
+    changed = make_runs(overrides={"dropout": 0.25, "note": "other words"})
+    run = changed.run(system(changed), seed=2, point={})
+    assert run.changes() == {"dropout": (0.3, 0.25)} and not run.is_finished()
+    with pytest.raises(UserError, match=r"cond/seed2 holds .*\(dropout: 0.3 there, 0.25 now\)"):
+        changed.check()
+
+
+def test_the_grid_is_the_product_and_the_best_on_dev_is_chosen(make_runs, finish):
+    runs = make_runs(systems=[GRID, {"name": "b", "grid_of": "cond", "tests": ["dev"]}])
+    cond = system(runs)
+    assert runs.points(cond) == [
+        {"dropout": 0.1, "num_units": 4},
+        {"dropout": 0.1, "num_units": 8},
+        {"dropout": 0.2, "num_units": 4},
+        {"dropout": 0.2, "num_units": 8},
+    ]
+    assert runs.chosen(cond) is None and list(runs.final_runs(cond)) == []
+    # The highest is not the last, and an equal one that comes later does not beat it.
+    for point, bleu in zip(runs.points(cond), [3.0, 7.5, 7.5, 1.0], strict=True):
+        assert runs.chosen(cond) is None
+        finish(runs.run(cond, seed=1, point=point), bleu=bleu)
+    chosen = {"dropout": 0.1, "num_units": 8}
+    assert runs.chosen(cond) == chosen == runs.chosen(system(runs, "b"))
+    final = list(runs.final_runs(cond))
+    assert [run.name for run in final] == [
+        f"cond/dropout=0.1+num_units=8/seed{s}" for s in (1, 2)
+    ]
+    assert [run.is_finished() for run in final] == [True, False]  # seed 1 has searched
+    assert all((run.hp.dropout, run.hp.num_units) == (0.1, 8) for run in final)
+
+
+def test_the_mean_over_the_grids_seeds_decides(make_runs, finish):
+    runs = make_runs(systems=[{**GRID, "grid": {"dropout": [0.1, 0.2]}, "grid_seeds": [1, 3]}])
+    cond = system(runs)
+    for dropout, seed, bleu in [(0.1, 1, 9.0), (0.1, 3, 1.0), (0.2, 1, 6.0), (0.2, 3, 5.0)]:
+        assert runs.chosen(cond) is None
+        finish(runs.run(cond, seed=seed, point={"dropout": dropout}), bleu=bleu)
+    assert runs.chosen(cond) == {"dropout": 0.2}
+
+
+def test_flags_that_fight_with_the_grid_and_points_that_look_alike(make_runs):
+    with pytest.raises(
+        UserError, match="--dropout: .* searches for the best dropout of .*cond"
+    ):
+        make_runs(systems=[GRID], overrides={"dropout": 0.1})
+    runs = make_runs(systems=[{**GRID, "grid": {"train_prefix": ["a/b", "a_b"]}}])
+    with pytest.raises(UserError, match="two points of the grid are called train_prefix=a_b"):
+        runs.check()
+    with pytest.raises(UserError, match="a system cannot be called synthetic"):
+        make_runs(systems=[{"name": "synthetic"}])
+
+
+def names(runs, **options):
+    programs = tasks.external_metrics.Programs()
+    return tasks.make(runs, out=runs.folder.parent, programs=programs, **options)
+
+
+def test_tasks_come_after_what_they_need(make_runs, finish):
+    synthetic = {"crawl": {"model": "back", "seed": 3, "mono": "mono"}}
+    back = {"name": "back", "settings": {"src": "de", "tgt": "en"}, "grid": {"dropout": [0.1]}}
+    a = {"name": "a", "synthetic": "crawl", "tests": ["dev"], "seeds": [3]}
+    runs = make_runs(systems=[a, {**back, "seeds": [3]}], synthetic=synthetic)
+    found = names(runs, only="a")
+    assert [task.name for task in found] == [
+        "back/dropout=0.1/seed3",
+        "back/chosen/seed3",
+        "synthetic/crawl",
+        "a/seed3",
+        "a/seed3/tests",
+    ]
+    for place, task in enumerate(found):
+        assert all(need in found[:place] for need in task.needs)
+    assert [state(task) for task in found] == ["to do"] * 5
+    (run,) = runs.grid_runs(system(runs, "back"))
+    finish(run)
+    assert [state(task) for task in found[:3]] == ["done", "done", "to do"]
+    (a,) = [task.run for task in found if task.name == "a/seed3"]
+    assert a.hp.synthetic_prefix == str(runs.folder / "synthetic" / "crawl" / "train")
+    assert [task.name for task in names(runs)][5:] == ["back/chosen/seed3/tests"]
+
+
+def test_back_translation_must_go_the_other_way(make_runs):
+    runs = make_runs(
+        systems=[{"name": "a", "synthetic": "crawl"}, {"name": "back"}],
+        synthetic={"crawl": {"model": "back", "mono": "mono"}},
+    )
+    with pytest.raises(
+        UserError, match="needs a model from de to en; back is one from en to de"
+    ):
+        runs.check()
+
+
+def test_evaluations_are_made_again_for_other_files_or_more_metrics(
+    make_runs, finish, tmp_path
+):
+    prefix = str(tmp_path / "test")
+    runs = make_runs(metrics=["bleu", "kl"])
+    run = runs.run(system(runs), seed=1, point={})
+    finish(run, tests={"news": (prefix, {"bleu": 1.0})})
+    task = next(t for t in names(runs) if t.name == "cond/seed1/tests")
+    assert task.is_done()
+    (tmp_path / "test.de").write_text("other\n")
+    assert not task.is_done()
+    finish(run, tests={"news": (prefix, {"bleu": 1.0})})
+    assert task.is_done()
+    more = make_runs(metrics=["bleu", "ter"])
+    task = next(t for t in names(more) if t.name == "cond/seed1/tests")
+    assert not task.is_done()
+    flags = task.command().words
+    assert flags[flags.index("--metrics") + 1] == "bleu,ter"
+    assert flags[flags.index("--test") + 1] == f"news={prefix}"
+
+
+def test_own_test_sets(make_runs, tmp_path):
+    runs = make_runs(tests={"own": "@test"})
+    evaluation = names(runs)[1]
+    with pytest.raises(UserError, match="own: system cond has no test_prefix, so @test says"):
+        evaluation.check()
+    runs = make_runs(
+        tests={"own": "@test"}, settings={"test_prefix": [str(tmp_path / "x"), "y"]}
+    )
+    with pytest.raises(UserError, match="several prefixes in test_prefix"):
+        names(runs)[1].check()
+    runs = make_runs(tests={"own": "@test"}, settings={"test_prefix": str(tmp_path / "x")})
+    with pytest.raises(UserError, match="There is no file .*x.en"):
+        names(runs)[1].check()
+    demo = make_runs(tests={"own": "@test"}, data={})
+    names(demo)[1].check()  # training makes it
+    assert json.dumps(str(names(demo)[1].command().words)).count("demo/test") == 1
+
+
+def test_data_that_is_not_there_is_known_before_anything_starts(make_runs):
+    with pytest.raises(UserError, match="There is no file .*train.en"):
+        names(make_runs())[0].check()

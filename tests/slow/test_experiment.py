@@ -1,0 +1,191 @@
+"""Whole experiments with tiny models: killed and resumed, searched, with synthetic text."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aevnmt_tf import run_directory
+from aevnmt_tf.analysis import metrics
+from tests import tiny_run
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+def start(*words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "aevnmt_tf.experiment", *map(str, words)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(*words):
+    process = start(*words)
+    output, messages = process.communicate(timeout=900)
+    return process.returncode, output, messages
+
+
+def write_plan(folder, **changes):
+    """A plan whose systems train on a tiny corpus."""
+    tiny_run.write_settings(folder, num_train_steps=20)
+    settings = json.loads((folder / "settings.json").read_text())
+    del settings["out_dir"]
+    (folder / "settings.json").write_text(json.dumps(settings))
+    tiny_run.write_corpus(folder / "other", dev=5, seed=2)
+    plan = {
+        "out_dir": str(folder / "out"),
+        "tests": {"other": str(folder / "other" / "dev"), "dev": "@dev"},
+        "metrics": ["bleu", "chrf", "kl"],
+        **changes,
+    }
+    path = folder / "plan.json"
+    path.write_text(json.dumps(plan))
+    return path
+
+
+def stats(folder):
+    """What the files of a folder are: a run that is repeated would have others."""
+    return {
+        str(path): (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def wait_until(is_true, process, seconds=300):
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_killed_experiment_goes_on_without_repeating_finished_runs(tmp_path):
+    plan = write_plan(
+        tmp_path,
+        systems=[
+            {
+                "name": "cond",
+                "hparams": "settings.json",
+                "settings": {"model_type": "cond"},
+                "grid": {"dropout": [0.0, 0.2]},
+            },
+            {
+                "name": "aevnmt",
+                "hparams": "settings.json",
+                "settings": {"num_train_steps": 400, "steps_per_external_eval": 200},
+            },
+        ],
+    )
+    runs = tmp_path / "out" / "runs"
+    process = start("--plan", plan)
+    long_one = runs / "aevnmt" / "seed1"
+    wait_until(lambda: run_directory.listing(long_one / "checkpoints"), process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not (long_one / "results.json").exists()
+    finished = stats(runs / "cond")
+    assert {Path(name).name for name in finished} >= {"results.json", "other.json"}
+
+    code, output, messages = run("--plan", plan)
+    assert code == 0, messages
+    assert stats(runs / "cond") == finished
+    assert "cond/dropout=0.0/seed1: was done before" in messages
+    log = (tmp_path / "out" / "logs" / "aevnmt.seed1.log").read_text()
+    assert "resumed at step" in log
+    assert json.loads((long_one / "results.json").read_text())["step"] == 400
+    # The grid has taken the better one, and the table has its scores.
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    points = [runs / "cond" / f"dropout={rate}" / "seed1" for rate in (0.0, 0.2)]
+    bleu = [json.loads((p / "results.json").read_text())["best"]["dev_bleu"] for p in points]
+    chosen = points[bleu.index(max(bleu))]
+    assert results["systems"]["cond"]["chosen"] == {"dropout": float(chosen.parent.name[8:])}
+    assert [p for p in points if (p / "tests").exists()] == [chosen]
+    # An independent way to the same number.
+    reference = (tmp_path / "other" / "dev.de").read_text().splitlines()
+    for name, folder in (("cond", chosen), ("aevnmt", long_one)):
+        lines = (folder / "tests" / "other.txt").read_text().splitlines()
+        expected = metrics.score(lines, reference, names=("bleu",))["bleu"].value
+        assert results["systems"][name]["runs"][0]["tests"]["other"]["bleu"] == expected
+    assert results["missing"] == [] and "Search for cond" in output
+    assert "kl" in results["systems"]["aevnmt"]["runs"][0]["tests"]["dev"]
+
+    before = stats(tmp_path / "out" / "runs")
+    code, again, _ = run("--plan", plan)
+    assert code == 0 and again == output and stats(tmp_path / "out" / "runs") == before
+    code, _, messages = run("--plan", plan, "--learning_rate", "0.1")
+    assert code == 2 and "holds a run with other settings (learning_rate" in messages
+
+
+def test_synthetic_text_and_a_crash_that_stops_nobody_else(tmp_path):
+    corpus = tiny_run.write_corpus(tmp_path / "crawl", train=30, seed=5)
+    plan = write_plan(
+        tmp_path,
+        synthetic={"crawl": {"model": "back", "mono": corpus["train"], "tag": "<bt>"}},
+        systems=[
+            {
+                "name": "cond",
+                "hparams": "settings.json",
+                "settings": {"model_type": "cond", "mono_real_ratio": 2},
+                "synthetic": "crawl",
+            },
+            {
+                "name": "back",
+                "hparams": "settings.json",
+                "settings": {"src": "de", "tgt": "en", "model_type": "cond"},
+                "in_tables": False,
+                "tests": ["dev"],
+            },
+            {"name": "bad", "settings": {"train_prefix": str(tmp_path / "bad"), "src": "en"}},
+        ],
+    )
+    for lang in ("en", "de"):
+        (tmp_path / f"bad.{lang}").write_text("a\n" * (3 if lang == "en" else 4))
+    values = json.loads(plan.read_text())
+    values["systems"][2]["settings"]["tgt"] = "de"
+    plan.write_text(json.dumps(values))
+    code, output, messages = run("--plan", plan, "--jobs", 2)
+    assert code == 1, messages
+    assert "bad/seed1: FAILED: aevnmt train: " in messages and "3 lines" in messages
+    assert "bad/seed1/tests: not done: it needs bad/seed1" in messages
+    assert "| cond |" in output and "| back |" not in output
+    folder = tmp_path / "out" / "runs" / "synthetic" / "crawl"
+    translation = folder / "train.translation.en"
+    made = translation.read_text()
+    assert made.count("\n") == 30 and (folder / "train.de").read_text().count("\n") == 30
+    cond = tmp_path / "out" / "runs" / "cond" / "seed1"
+    words = (cond / "text" / "vocab.en").read_text().split("\n")
+    assert words[:4] == ["<unk>", "<s>", "</s>", "<bt>"]
+    counts = json.loads((cond / "counts.json").read_text())
+    assert "crawl" in json.dumps(counts)
+
+    # Killed in the middle of a line, it goes on and comes to the same text.
+    translation.unlink()
+    lines = made.split("\n")
+    half = "\n".join(lines[:11]) + "\n" + lines[11][: len(lines[11]) // 2]
+    (folder / ".translation.part").write_text(half)
+    before = stats(cond)
+    code, _, messages = run("--plan", plan, "--only", "cond")
+    assert code == 0, messages
+    assert translation.read_text() == made and stats(cond) == before
+    assert "19 lines" in (tmp_path / "out" / "logs" / "synthetic.crawl.log").read_text()
+
+
+def test_the_demo_plan_from_end_to_end_with_few_steps(tmp_path):
+    words = ["--plan", ROOT / "hparams" / "plans" / "demo.json", "--out", tmp_path / "out"]
+    few = "--seeds 1 --max_steps 4 --steps_per_external_eval 4 --demo_pairs 300 --beam_width 1"
+    few += " --tgt_max_len_infer 8 --num_units 16 --iw_samples 1"
+    code, output, messages = run(*words, *few.split())
+    assert code == 0, messages
+    for name in ("COND", "AEVNMT"):
+        assert f"| {name} | " in output
+    assert (tmp_path / "out" / "plots" / "aevnmt.png").exists()

@@ -1,0 +1,170 @@
+"""The command: what it refuses, what it shows, and the tables of runs that are there."""
+
+import json
+import statistics
+
+import pytest
+
+from aevnmt_tf import experiment
+from aevnmt_tf.experiments import evaluations
+from aevnmt_tf.experiments import plan as plans
+from aevnmt_tf.experiments.runs import Runs
+
+BLEU = {"cond": [20.0, 21.0, 22.5], "aevnmt": [21.0, 22.0, 24.0]}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A plan of two systems with three seeds."""
+    for name in ("train", "test"):
+        for lang in ("en", "de"):
+            (tmp_path / f"{name}.{lang}").write_text("a\n")
+    path = tmp_path / "plan.json"
+    path.write_text(
+        json.dumps(
+            {
+                "note": "A plan.",
+                "out_dir": str(tmp_path / "out"),
+                "seeds": [1, 2, 3],
+                "data": {"src": "en", "tgt": "de", "train_prefix": str(tmp_path / "train")},
+                "metrics": ["bleu", "kl", "meteor"],
+                "tests": {"news": str(tmp_path / "test"), "dev": "@dev"},
+                "systems": [
+                    {
+                        "name": "cond",
+                        "settings": {"model_type": "cond"},
+                        "labels": {"Model": "Cond"},
+                    },
+                    {"name": "aevnmt", "labels": {"Model": "AEVNMT"}},
+                ],
+                "tables": [{"rows": ["Model"], "caption": "Two systems.", "label": "tab:x"}],
+            }
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def command(plan, capsys):
+    def call(*words):
+        code = experiment.main(["--plan", str(plan), *map(str, words)])
+        output, messages = capsys.readouterr()
+        return code, output, messages
+
+    return call
+
+
+@pytest.fixture
+def finished(plan, tmp_path):
+    """All runs but the last, and their scores; as they are on the disk."""
+    runs = Runs(plans.read(plan), tmp_path / "out" / "runs")
+    for name, values in BLEU.items():
+        for seed, bleu in enumerate(values, 1):
+            if (name, seed) == ("aevnmt", 3):
+                continue
+            run = runs.run(runs.plan.systems[name], seed=seed, point={})
+            run.hp.save(run.folder / "hparams.json")
+            best = {"step": 9, "dev_bleu": bleu + 1, "dev_chrf": 3.0}
+            best |= {"dev_kl": 5.0 + seed} if name == "aevnmt" else {}
+            results = {"step": 9, "reason": "why", "best": best, "wall_time_seconds": 90.0}
+            results["versions"] = {"aevnmt_tf": "0.1", "tensorflow": "2.21"}
+            (run.folder / "results.json").write_text(json.dumps(results))
+            (run.folder / "metrics.jsonl").write_text(json.dumps({"step": 9, **best}) + "\n")
+            (run.folder / "tests").mkdir()
+            prefix = str(tmp_path / "test")
+            kept = {"prefix": prefix, "files": evaluations._checksums(prefix, run)}
+            kept["scores"] = {"bleu": {"score": bleu, "signature": "nrefs:1|x"}}
+            (run.folder / "tests" / "news.json").write_text(json.dumps(kept))
+    return runs
+
+
+def test_the_tables_of_what_is_there(finished, command, tmp_path):
+    code, output, messages = command("--table_only")
+    assert code == 0 and "meteor is left out: give --meteor_jar" in messages
+    out = tmp_path / "out"
+    std = statistics.stdev(BLEU["cond"])
+    row = f"| Cond | 21.2 ({std:.1f}) | 22.2 ({std:.1f}) | – |"
+    assert row in output and row in (out / "table.md").read_text()
+    # Two of three runs are there: their range.
+    assert "| AEVNMT | **21.5 (21.0–22.0)** | **22.5 (22.0–23.0)** | 6.5 (6.0–7.0) |" in output
+    assert "3 runs: mean (1 std); 2 runs: mean (range)." in output
+    assert "Not done: aevnmt/seed3." in output
+    assert "- BLEU: `nrefs:1|x`" in output
+    assert "Trained in 8 min in all (5 runs)" in output
+    assert f"python -m aevnmt_tf.experiment --plan {tmp_path}/plan.json --table_only" in output
+    results = json.loads((out / "results.json").read_text())
+    cell = results["tables"][0]["cells"][0]
+    assert cell["values"] == BLEU["cond"] and cell["std"] == std
+    assert results["missing"] == ["aevnmt/seed3"]
+    assert results["systems"]["cond"]["settings"]["model_type"] == "cond"
+    assert results["systems"]["cond"]["runs"][1]["tests"] == {
+        "news": {"bleu": 21.0},
+        "dev": {"bleu": 22.0},
+    }
+    assert '- cond: `model_type` "cond"\n' in (out / "table.md").read_text()
+    tex = (out / "table.tex").read_text()
+    assert r"\textbf{21.5~(21.0--22.0)}" in tex and r"\label{tab:x}" in tex
+    assert sorted(path.name for path in (out / "plots").iterdir()) == [
+        "aevnmt.png",
+        "cond.png",
+        "systems.png",
+    ]
+
+
+def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_path):
+    before = sorted((tmp_path / "out").rglob("*"))
+    code, output, _ = command("--dry_run")
+    assert code == 0
+    lines = {line[7:]: line[:7].strip() for line in output.splitlines()}
+    assert lines["cond/seed1"] == lines["cond/seed1/tests"] == "done"
+    assert lines["aevnmt/seed3"] == lines["aevnmt/seed3/tests"] == "to do"
+    assert len(lines) == 12
+    assert sorted((tmp_path / "out").rglob("*")) == before
+    code, output, _ = command("--dry_run", "--only", "cond", "--seeds", "2,7")
+    assert output == "done   cond/seed2\ndone   cond/seed2/tests\nto do  cond/seed7\n" + (
+        "to do  cond/seed7/tests\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--only", "con"], "has no such system; did you mean cond?"),
+        (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
+        (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),
+        (["--seeds", "1,1"], "--seeds"),
+        (["--max_stps", "3"], "there is no flag --max_stps; did you mean --max_steps?"),
+        (
+            ["--dropout", "0.9", "--dry_run"],
+            "cond/seed1 holds a run with other settings (dropout",
+        ),
+        (["--jobs", "0"], "must be 1 or more"),
+        (["--beer", "none"], "there is no BEER program none"),
+    ],
+)
+def test_what_it_refuses(finished, command, words, sentence):
+    code, output, messages = command(*words)
+    assert code == 2 and output == ""
+    assert sentence in messages and messages.count("\n") == 1
+
+
+def test_files_that_are_missing_are_known_at_once(plan, command, tmp_path):
+    (tmp_path / "test.de").unlink()
+    code, _, messages = command()
+    assert code == 2 and "There is no file" in messages and "test.de" in messages
+    assert not (tmp_path / "out").exists()
+
+
+def test_out_of_the_command_line_has_runs_of_its_own(plan, tmp_path):
+    read = plans.read(plan)
+    parse = experiment.parser().parse_args
+    shared = plan.with_name("shared.json")
+    shared.write_text(json.dumps({**read.raw, "runs_dir": "shared"}))
+    for words, expected in [
+        ([], ("out", "shared")),
+        (["--out", "o"], ("o", "o/runs")),
+        (["--out", "o/", "--runs", "./r"], ("o", "r")),
+    ]:
+        args = parse(["--plan", str(shared), *words])
+        found = experiment._folders(args, plans.read(shared))
+        assert tuple(str(path).removeprefix(f"{tmp_path}/") for path in found) == expected
