@@ -1,0 +1,229 @@
+"""Merging requests, with functions that are not models."""
+
+import threading
+import time
+from concurrent.futures import CancelledError
+
+import numpy as np
+import pytest
+
+from aevnmt_tf.errors import UserError
+from aevnmt_tf.serving import batching_file, batching_params
+from aevnmt_tf.serving.batching import Batcher
+from aevnmt_tf.serving.batching_params import BatchingParams
+from aevnmt_tf.serving.status import RequestError
+
+
+class Doubler:
+    """Doubles x, keeps what it was called with, and waits while it is told to."""
+
+    def __init__(self):
+        self.calls = []
+        self.go = threading.Event()
+        self.go.set()
+        self.started = threading.Semaphore(0)
+
+    def __call__(self, inputs):
+        self.calls.append(inputs["x"].tolist())
+        self.started.release()
+        assert self.go.wait(60)
+        if "bad" in self.calls[-1]:
+            raise ValueError("a bad row\nand where it was")
+        return {"y": inputs["x"] + inputs["x"]}
+
+
+@pytest.fixture
+def double():
+    return Doubler()
+
+
+@pytest.fixture
+def batcher():
+    made = Batcher(num_threads=1)
+    yield made
+    made.close()
+
+
+def params(**changes):
+    return BatchingParams(**{"max_batch_size": 4, "batch_timeout_ms": 0.0, **changes})
+
+
+def submit(queue, *values):
+    return queue.submit({"x": np.array(values, dtype=object)}, rows=len(values))
+
+
+def hold(queue, double):
+    """Keep the only thread busy, so that what comes next piles up."""
+    double.go.clear()
+    future = submit(queue, "first")
+    double.started.acquire(timeout=60)
+    return future
+
+
+def test_requests_that_wait_are_merged_and_taken_apart(batcher, double):
+    queue = batcher.queue(double, params())
+    first = hold(queue, double)
+    waiting = [
+        submit(queue, "a"),
+        submit(queue, "b", "c"),
+        submit(queue, "d"),
+        submit(queue, "e"),
+    ]
+    double.go.set()
+    results = [future.result(60)["y"].tolist() for future in [first, *waiting]]
+    assert results == [["firstfirst"], ["aa"], ["bb", "cc"], ["dd"], ["ee"]]
+    assert double.calls == [["first"], ["a", "b", "c", "d"], ["e"]]
+
+
+def test_a_batch_is_padded_with_a_row_of_its_last_request(batcher, double):
+    queue = batcher.queue(double, params(max_batch_size=8, allowed_batch_sizes=(1, 4, 8)))
+    hold(queue, double)
+    waiting = [submit(queue, "a"), submit(queue, "b", "c")]
+    double.go.set()
+    assert [f.result(60)["y"].tolist() for f in waiting] == [["aa"], ["bb", "cc"]]
+    assert double.calls == [["first"], ["a", "b", "c", "b"]]
+
+
+def test_a_request_larger_than_a_batch_runs_alone(batcher, double):
+    queue = batcher.queue(double, params(allowed_batch_sizes=(1, 2, 4)))
+    hold(queue, double)
+    waiting = [submit(queue, "a"), submit(queue, *"bcdefg"), submit(queue, "h")]
+    double.go.set()
+    assert waiting[1].result(60)["y"].tolist() == ["bb", "cc", "dd", "ee", "ff", "gg"]
+    assert waiting[2].result(60)["y"].tolist() == ["hh"]
+    assert double.calls == [["first"], ["a"], list("bcdefg"), ["h"]]
+
+
+def test_rows_of_different_shapes_are_not_merged(batcher, double):
+    queue = batcher.queue(double, params())
+    hold(queue, double)
+    shapes = [(1, 2), (2, 2), (1, 3), (1, 2)]
+    waiting = [queue.submit({"x": np.ones(shape)}, rows=shape[0]) for shape in shapes]
+    double.go.set()
+    assert [future.result(60)["y"].shape for future in waiting] == shapes
+    assert [np.shape(call) for call in double.calls[1:]] == [(3, 2), (1, 3), (1, 2)]
+
+
+def test_one_bad_request_does_not_spoil_its_batch(batcher, double):
+    queue = batcher.queue(double, params())
+    hold(queue, double)
+    good, bad, also_good = submit(queue, "a"), submit(queue, "bad"), submit(queue, "b")
+    double.go.set()
+    assert good.result(60)["y"].tolist() == ["aa"]
+    assert also_good.result(60)["y"].tolist() == ["bb"]
+    with pytest.raises(RequestError) as caught:
+        bad.result(60)
+    assert (caught.value.code, caught.value.message) == ("INTERNAL", "a bad row")
+    assert double.calls[1:] == [["a", "bad", "b"], ["a"], ["bad"], ["b"]]
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_an_output_without_a_row_for_each_input(batcher, shape):
+    queue = batcher.queue(lambda inputs: {"y": np.zeros(shape)}, params())
+    with pytest.raises(RequestError, match="0th dimension does not equal") as caught:
+        submit(queue, "a").result(60)
+    assert caught.value.http_status == 400
+
+
+def test_a_full_queue_refuses(batcher, double):
+    queue = batcher.queue(double, params(max_queue=2))
+    other = batcher.queue(double, params(max_queue=2))
+    hold(queue, double)
+    waiting = [submit(queue, "a"), submit(queue, "b")]
+    with pytest.raises(RequestError, match="queue to which this task was submitted") as caught:
+        submit(queue, "c")
+    assert (caught.value.code, caught.value.http_status) == ("RESOURCE_EXHAUSTED", 429)
+    waiting.append(submit(other, "d"))  # each function has a queue of its own
+    double.go.set()
+    assert [f.result(60)["y"].tolist() for f in waiting] == [["aa"], ["bb"], ["dd"]]
+    assert submit(queue, "e").result(60)["y"].tolist() == ["ee"]
+
+
+def test_a_client_that_has_gone_costs_nothing(batcher, double):
+    queue = batcher.queue(double, params())
+    hold(queue, double)
+    gone, stays = submit(queue, "a"), submit(queue, "b")
+    assert gone.cancel()
+    double.go.set()
+    assert stays.result(60)["y"].tolist() == ["bb"]
+    with pytest.raises(CancelledError):
+        gone.result(60)
+    assert double.calls == [["first"], ["b"]]
+
+
+def test_a_batch_waits_for_others_until_it_is_full(batcher, double):
+    queue = batcher.queue(double, params(max_batch_size=3, batch_timeout_ms=60_000.0))
+    waiting = [submit(queue, "a"), submit(queue, "b")]
+    time.sleep(0.05)
+    assert double.calls == []
+    waiting.append(submit(queue, "c"))
+    assert [future.result(60)["y"].tolist() for future in waiting] == [["aa"], ["bb"], ["cc"]]
+    assert double.calls == [["a", "b", "c"]]
+
+
+def test_a_batch_does_not_wait_longer_than_it_may(batcher, double):
+    queue = batcher.queue(double, params(batch_timeout_ms=20.0))
+    start = time.monotonic()
+    assert submit(queue, "a").result(60)["y"].tolist() == ["aa"]
+    assert time.monotonic() - start >= 0.02
+
+
+def test_close_finishes_what_waits_and_refuses_the_rest(double):
+    batcher = Batcher(num_threads=2)
+    queue = batcher.queue(double, params(batch_timeout_ms=60_000.0))
+    waiting = submit(queue, "a")
+    batcher.close()
+    assert waiting.result(0)["y"].tolist() == ["aa"]
+    with pytest.raises(RequestError, match="stopping") as caught:
+        submit(queue, "b")
+    assert caught.value.http_status == 503
+
+
+def test_many_threads_get_what_is_theirs(double):
+    batcher = Batcher(num_threads=2)
+    queue = batcher.queue(double, params(max_batch_size=8, batch_timeout_ms=1.0))
+    found = {}
+
+    def client(name):
+        for number in range(20):
+            word = f"{name}.{number} "
+            found[word] = submit(queue, word).result(60)["y"].tolist()
+
+    threads = [threading.Thread(target=client, args=(name,)) for name in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    batcher.close()
+    assert len(found) == 320 and all(value == [2 * word] for word, value in found.items())
+    assert len(double.calls) < 320
+
+
+# Parameters.
+
+
+def test_without_a_file_flags_and_defaults_count(tmp_path):
+    found = batching_params.of_version(tmp_path, max_batch_size=5, batch_timeout_ms=None)
+    assert found == BatchingParams(max_batch_size=5)
+    assert [found.padded(rows) for rows in (1, 3, 7)] == [1, 3, 7]
+
+
+def test_flags_beat_the_file(tmp_path):
+    batching = batching_file.Batching(
+        max_batch_size=16,
+        batch_timeout_micros=500,
+        max_enqueued_batches=3,
+        allowed_batch_sizes=(1, 4, 16),
+    )
+    batching_file.write(tmp_path, batching)
+    found = batching_params.of_version(tmp_path)
+    assert found == BatchingParams(16, 0.5, 48, (1, 4, 16))
+    assert [found.padded(rows) for rows in (1, 2, 4, 5, 16, 17)] == [1, 4, 4, 16, 16, 17]
+    found = batching_params.of_version(tmp_path, max_batch_size=8, max_queue=7)
+    assert found == BatchingParams(8, 0.5, 7, (1, 4, 8))
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    (tmp_path / batching_file.FILE).write_text("max_batch_size { value: many }")
+    with pytest.raises(UserError, match="batching_params.pbtxt"):
+        batching_params.of_version(tmp_path)

@@ -1,0 +1,83 @@
+"""The benchmark of serving, with a toy model."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serving import toy_model
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("export")
+    toy_model.save(folder, 1)
+    return folder
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run the benchmark; the machine's own speed is not measured."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    monkeypatch.delitem(sys.modules, "benchmark", raising=False)
+    import benchmark
+    from benchmarks import machine
+
+    monkeypatch.setattr(machine, "gemm_gflops", lambda: 123.0)
+
+    def call(*words):
+        code = benchmark.main(["serve", *map(str, words)])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_all_is_measured(command, export, tmp_path, protocol):
+    (tmp_path / "x").write_text("one\n\ntwo three\nfour\n")
+    flags = "--clients 5 --requests 40 --single 10 --sentences 3 --json".split()
+    code, output, messages = command(
+        "--export_dir", export, "--src", tmp_path / "x", "--protocol", protocol, *flags
+    )
+    assert code == 0, messages
+    results = json.loads(output)
+    assert (results["protocol"], results["clients"], results["requests"]) == (protocol, 5, 40)
+    assert results["errors"] == 0 and results["sentences"] == 3
+    for name, requests in (("batched", 40), ("one_at_a_time", 10)):
+        found = results[name]
+        assert found["requests"] == requests
+        assert 0 < found["p50_ms"] <= found["p99_ms"] <= found["worst_ms"]
+        rate = requests / found["seconds"]
+        assert found["requests_per_second"] == pytest.approx(rate, rel=0.05)
+    rates = [results[name]["requests_per_second"] for name in ("batched", "one_at_a_time")]
+    ratio = results["batched_over_one_at_a_time"]
+    assert ratio == pytest.approx(rates[0] / rates[1], rel=0.05)
+    assert results["gemm_gflops"] == results["machine"]["gemm_gflops"] == 123.0
+
+
+def test_failed_requests_are_counted(command, export):
+    """The server refuses more than one that waits."""
+    flags = "--clients 8 --requests 40 --single 2 --json".split()
+    slow = ["--", "--max_queue", 1, "--batch_timeout_ms", 20]
+    code, output, messages = command("--export_dir", export, *flags, *slow)
+    results = json.loads(output)
+    assert code == 2 and results["errors"] > 0 and "429" in results["error"]
+    assert results["batched"]["requests"] + results["errors"] == 40
+    assert f"{results['errors']} requests failed" in messages
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--export_dir", "{tmp}"], "{tmp} has no version of a model"),
+        (["--export_dir", "{tmp}", "--src", "{tmp}/none"], "cannot read {tmp}/none"),
+        (["--export_dir", "{tmp}", "--clients", "0"], "must be 1 or more"),
+    ],
+)
+def test_mistakes_are_one_sentence(command, tmp_path, words, sentence):
+    code, output, messages = command(*(word.format(tmp=tmp_path) for word in words))
+    assert code == 2 and output == ""
+    assert sentence.format(tmp=tmp_path) in messages and messages.count("\n") == 1
