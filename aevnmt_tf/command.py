@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.hparams_checks import did_you_mean
+from aevnmt_tf.memory import keep_freed_memory
 
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -71,6 +72,7 @@ def main(
                 logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
             else:
                 quiet_tensorflow()
+            keep_freed_memory()
             status = run(args) or 0
             sys.stdout.flush()
             return status

@@ -53,6 +53,8 @@ class PaperSearchStep:
         self._decoder = decoder
         self._embedding = embedding
         self._width = width
+        # Taken apart here, before the loop: inside it they would be copied for each word.
+        self._weights = None if width == 1 else _weights(decoder)
 
     def memory(self, source):
         """A Memory as search should carry it."""
@@ -61,7 +63,7 @@ class PaperSearchStep:
         batch, time = tf.unstack(tf.shape(source.mask))
         fits = batch * time <= MOST_PROJECTED // self._decoder.vocab_size
         values = source.values[:, : tf.where(fits, time, 0)]
-        w = self._weights()
+        w = self._weights
         # The weights of attention sum to one, so a bias may be added before they are applied.
         return SearchMemory(
             source,
@@ -76,7 +78,7 @@ class PaperSearchStep:
             features, state, attention = self._decoder.step(e, memory, state)
             return self._decoder.out_y(features), state, attention
         first, *others = self._decoder.grus
-        w = self._weights()
+        w = self._weights
         attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
         from_c = self._from_context(attention, memory, w)
         words, place = tf.unique(y)
@@ -112,16 +114,14 @@ class PaperSearchStep:
         sizes = (w.inputs_c.shape[1], w.logits_c.shape[1])
         return [tf.reshape(part, [-1, size]) for part, size in zip(parts, sizes, strict=True)]
 
-    def _weights(self):
-        decoder = self._decoder
-        kernel, _, bias, _ = decoder.grus[0].weights_of()
-        e, c, t = decoder.input_size, decoder.memory_size, decoder.units
-        inputs_c, inputs_e = tf.split(kernel, [c, e])
-        out, out_bias = (
-            compute(decoder, v) for v in (decoder.out_y.kernel, decoder.out_y.bias)
-        )
-        logits_t, logits_e, logits_c = tf.split(out, [t, e, c])
-        return _Weights(inputs_c, inputs_e, bias, logits_t, logits_e, logits_c, out_bias)
+
+def _weights(decoder):
+    kernel, _, bias, _ = decoder.grus[0].weights_of()
+    e, c, t = decoder.input_size, decoder.memory_size, decoder.units
+    inputs_c, inputs_e = tf.split(kernel, [c, e])
+    out, out_bias = (compute(decoder, v) for v in (decoder.out_y.kernel, decoder.out_y.bias))
+    logits_t, logits_e, logits_c = tf.split(out, [t, e, c])
+    return _Weights(inputs_c, inputs_e, bias, logits_t, logits_e, logits_c, out_bias)
 
 
 class TfNmtSearchStep:

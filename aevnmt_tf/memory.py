@@ -10,9 +10,9 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 def keep_freed_memory():
     """Let glibc keep what is freed for the next allocation; elsewhere this does nothing.
 
-    A step frees and allocates again hundreds of megabytes (logits, gradients of the output
-    layers). By default they go back to the system and return as pages to be cleared, which took
-    a tenth of a training step on a CPU.
+    A step of training, or a word of beam search, frees and allocates again megabytes of logits
+    (and gradients). By default they go back to the system and return as pages to be cleared,
+    which took a tenth of a training step on a CPU, and more of a beam search.
     """
     if not sys.platform.startswith("linux"):
         return
