@@ -1,16 +1,24 @@
 """Runs whose text is raw, and what became of them when they were exported."""
 
+import contextlib
+import fcntl
 import functools
+import io
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf import run_directory, text
+from aevnmt_tf import export, run_directory, text
 from aevnmt_tf.text import sentencepiece_tokenizer
 from aevnmt_tf.training import snapshots
 from aevnmt_tf.translator import Translator
 from tests import tiny, tiny_run
 
+SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:9.9.9"
 SIGNATURES = "serving_default nbest sample score attention embed".split()
 
 
@@ -45,7 +53,7 @@ def adjust(model):
 
 
 def save_run(folder, system="source_only", **changes):
-    """A run's directory with the weights of `make`."""
+    """A run's directory with the weights of `make` and a record of its training."""
     t = make(system, **changes)
     folder.mkdir(parents=True)
     t.hp.save(folder / run_directory.HPARAMS)
@@ -54,7 +62,45 @@ def save_run(folder, system="source_only", **changes):
     snapshots.publish(
         folder / "best", step=7, write=lambda f: run_directory.save_weights(t.model, f)
     )
+    reports = [
+        {"step": 5, "dev_bleu": 9.0},
+        {"step": 7, "loss": 1.0},
+        {"step": 7, "dev_bleu": 12.5},
+    ]
+    lines = "".join(json.dumps(report) + "\n" for report in reports)
+    (folder / run_directory.METRICS).write_text(lines)
+    results = json.dumps({"signatures": {"bleu": SIGNATURE}})
+    (folder / run_directory.RESULTS).write_text(results)
     return folder
+
+
+class Shared(NamedTuple):
+    """A run, its export, and what the command has said about it."""
+
+    run: Path
+    export_dir: Path
+    printed: str
+
+
+FLAGS = "--n_best 3 --num_samples 4 --samples 3 --allowed_batch_sizes 1,3"
+
+
+def shared(tmp_path_factory) -> Shared:
+    """The same export for all tests: it is made once, whatever the number of workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made = Shared(folder / "run", folder / "my exports", "")
+    with open(folder / "export.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        printed = folder / "printed.txt"
+        if not printed.exists():
+            save_run(made.run)
+            words = ["--model", made.run, "--export_dir", made.export_dir, *FLAGS.split()]
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                assert export.main(list(map(str, words))) == 0
+            printed.write_text(output.getvalue())
+    return made._replace(printed=printed.read_text())
 
 
 def sentences(count, *, seed=5):

@@ -8,14 +8,21 @@ from tensorflow.core.protobuf import saved_model_pb2
 MODEL_FILE = "saved_model.pb"
 INIT_OP = "__saved_model_init_op"
 
-# What TensorFlow Serving links of tensorflow-text and this package needs.
+# Those of tensorflow-text's ops_lib, which TensorFlow Serving links.
 TEXT_OPS = frozenset(
-    {
-        "SentencepieceOp",
-        "SentencepieceTokenizeOp",
-        "SentencepieceDetokenizeOp",
-        "SentencepieceIdToStringOp",
-    }
+    """
+    CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
+    FindSourceOffsets MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize
+    RegexSplitWithOffsets SentenceFragments SentenceFragmentsV2 SentencepieceDetokenizeOp
+    SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp
+    SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp SplitMergeTokenizeWithOffsets
+    TFText>BoiseTagsToOffsets TFText>ByteSplitByOffsets TFText>ByteSplitWithOffsets
+    TFText>FastSentencepieceDetokenize TFText>FastSentencepieceTokenize
+    TFText>FastWordpieceDetokenize TFText>NgramsStringJoin TFText>OffsetsToBoiseTags
+    TFText>PhraseDetokenize TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim
+    TFText>Utf8Binarize TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits
+    UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets
+    """.split()
 )
 # Core operations that call back into Python, which a server does not have.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
 
-from aevnmt_tf.serving import batching_file, export, op_check, signatures
+import aevnmt_tf
+from aevnmt_tf.serving import op_check
 from aevnmt_tf.translator import Decoding
 from tests import tiny_export
 
@@ -31,16 +33,18 @@ OUTPUTS = {
 
 
 @pytest.fixture(scope="module")
-def offline():
-    return tiny_export.make()
+def shared(tmp_path_factory):
+    return tiny_export.shared(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def folder(offline, tmp_path_factory):
-    choices = signatures.Choices.of(offline, n_best=3, num_samples=4, score_samples=3)
-    batching = batching_file.Batching(max_batch_size=2)
-    place = tmp_path_factory.mktemp("export")
-    return export.export(offline, place, choices=choices, batching=batching).folder
+def folder(shared):
+    return shared.export_dir / "1"
+
+
+@pytest.fixture(scope="module")
+def offline(shared):
+    return aevnmt_tf.load(shared.run)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,7 @@ def test_200_sentences_are_the_same_offline(served, offline):
     np.testing.assert_allclose(scores, [t.score for t in expected], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_nbest(answers, offline):
     found = answers["nbest"]
     for row, translations in enumerate(offline.n_best(SOURCES, n_best=3)):
@@ -89,6 +94,7 @@ def test_nbest(answers, offline):
     assert found["scores"][2].tolist() == [0, LOWEST, LOWEST]  # an empty line has one
 
 
+@pytest.mark.slow
 def test_sample(served, answers, offline):
     found = answers["sample"]["translations"]
     for row in (0, 1, 4):
@@ -100,6 +106,7 @@ def test_sample(served, answers, offline):
     assert other.tolist() != found[:1].tolist()
 
 
+@pytest.mark.slow
 def test_score(answers, offline):
     for row in range(len(SOURCES)):
         expected = offline.score(SOURCES[row : row + 1], TARGETS[row : row + 1], samples=3)
@@ -111,6 +118,7 @@ def test_score(answers, offline):
     )
 
 
+@pytest.mark.slow
 def test_attention(answers, offline):
     found = answers["attention"]
     assert found["translation"].tolist() == answers["serving_default"]["translation"].tolist()
@@ -194,6 +202,23 @@ def test_invalid_text_is_replaced(served, offline, line):
 def test_inputs_must_have_as_many_rows(served, name, more):
     with pytest.raises(tf.errors.InvalidArgumentError, match="must have as many rows"):
         tiny_export.ask(served, name, source=["one", "two"], **more)
+
+
+def test_warm_up(folder, served):
+    """Every signature with every batch size, in requests that it answers."""
+    path = folder / "assets.extra" / "tf_serving_warmup_requests"
+    asked = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        assert log.WhichOneof("log_type") == "predict_log"
+        request = log.predict_log.request
+        inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
+        name = request.model_spec.signature_name
+        (rows,) = {len(value) for value in inputs.values()}
+        asked.append((name, rows))
+        outputs = tiny_export.ask(served, name, **inputs)
+        assert all(len(value) == rows for value in outputs.values())
+    assert sorted(asked) == sorted((name, n) for name in served.signatures for n in (1, 3))
 
 
 def test_the_graph_is_one_that_a_server_can_run(folder):
