@@ -38,6 +38,8 @@ setup(
             'hypothesis==6.170.15; python_version >= "3.11"',
             'hypothesis==6.168.5; python_version < "3.11"',
             "ruff==0.17.4",
+            "httpx==0.28.1",  # a real HTTP client for the server's tests
+            "playwright==1.65.0",  # drives the system's Chromium for the page's tests
         ],
     },
     entry_points={"console_scripts": ["aevnmt = aevnmt_tf.__main__:main"]},
