@@ -28,7 +28,7 @@ setup(
     license="Apache-2.0",
     packages=find_packages(include=["aevnmt_tf", "aevnmt_tf.*"]),
     # Whatever a sub-package ships beside its code: the demo page of the server, for one.
-    package_data={"": ["*.html", "*.css", "*.js", "*.json", "*.txt", "*.proto"]},
+    package_data={"": ["*.html", "*.css", "*.js", "*.svg", "*.json", "*.txt", "*.proto"]},
     python_requires=">=3.10,<3.13",
     install_requires=requirements(),
     extras_require={
