@@ -83,14 +83,20 @@ class Graph(tf.Module):
         options = {"decoding": decoding, "with_attention": with_attention}
         return self.search_and_z(x, x_len, seeds=seeds, **options)[0]
 
-    def search_and_z(self, x, x_len, *, seeds, decoding, with_attention=False):
-        """What `search` finds, and the z [B, K, Z] of each hypothesis (None without z)."""
+    def search_and_z(self, x, x_len, *, seeds, decoding, with_attention=False, z=None):
+        """What `search` finds, and the z [B, K, Z] of each hypothesis (None without z).
+
+        A given z [B, Z] takes the place of the one that `decoding` says.
+        """
         self.check(decoding)
         draws = decoding.draws
         if draws > 1:
             seeds = tf.reshape(search.split_seeds(seeds, count=draws), [-1])
             x, x_len = (tf.repeat(v, draws, axis=0) for v in (x, x_len))  # [B * draws, ...]
-        if decoding.search == "refine":
+        if z is not None:
+            if draws > 1 or decoding.search == "refine":
+                raise UserError("a z that is given is neither drawn nor refined: give z mean")
+        elif decoding.search == "refine":
             z = refine.refined_z(self, x, x_len, seeds=seeds, decoding=decoding)
         else:
             z = self.z(x, x_len, kind=decoding.z, seeds=seeds)

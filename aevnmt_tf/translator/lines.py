@@ -80,6 +80,20 @@ class Translator(Scoring, Sampling, Graph):
             loc[rows], scale[rows] = run(x, x_len)
         return loc, scale
 
+    def draw_z(self, lines: Iterable[str], *, seed=1) -> np.ndarray:
+        """The z [N, Z] that each line is translated with where z is "sample"."""
+        lines = list(lines)
+
+        def draw(x, x_len, seeds):
+            return self.z(x, x_len, kind="sample", seeds=seeds)
+
+        signature = [tensors.MATRIX, tensors.VECTOR, tensors.SEEDS]
+        run = self._function("draw_z", draw, signature)
+        z = np.zeros([len(lines), self.hp.z_dim], np.float32)
+        for rows, _, x, x_len in self._batches(lines):
+            z[rows] = run(x, x_len, tensors.seeds(seed, rows))
+        return z
+
     def stream(
         self,
         lines: Iterable[str],
@@ -88,6 +102,7 @@ class Translator(Scoring, Sampling, Graph):
         seed: int = 1,
         details: bool = False,
         window: int | None = None,
+        z: np.ndarray | None = None,
     ) -> Iterator[Result]:
         """Translate lines in constant memory; results come in their order.
 
@@ -98,24 +113,23 @@ class Translator(Scoring, Sampling, Graph):
             details: also give pieces, attention and z.
             window: how many lines are read and sorted by length before any is translated.
                 None: one batch first, so that the first results come soon, then more.
+            z: [N, Z], what to translate each line with in place of the z that `decoding` says;
+                of a single model.
         """
         size = self.hp.infer_batch_size
+        options = {"seed": seed, "details": details}
         for start, chunk in tensors.windows(lines, batch_size=size, window=window):
-            yield from self._translate(chunk, start, decoding, seed=seed, details=details)
+            part = None if z is None else z[start : start + len(chunk)]
+            yield from self._translate(chunk, start, decoding, z=part, **options)
 
-    def _translate(self, lines, start, decoding, *, seed, details):
+    def _translate(self, lines, start, decoding, *, seed, details, z=None):
         """The results of some lines, the first of which is number `start` (from 0)."""
         rule, decoding = decoding, decoding.candidates
-        run = self._function(
-            ("search", decoding, details),
-            lambda x, x_len, seeds: self._search_batch(
-                x, x_len, seeds, decoding=decoding, details=details
-            ),
-            [tensors.MATRIX, tensors.VECTOR, tensors.SEEDS],
-        )
+        run = self._search_function(decoding, details=details, with_z=z is not None)
         results = [None] * len(lines)
         for rows, was_cut, x, x_len in self._batches(lines, draws=decoding.draws):
-            found = run(x, x_len, tensors.seeds(seed, start + rows))
+            given = [] if z is None else [tf.constant(z[rows], tf.float32)]
+            found = run(x, x_len, tensors.seeds(seed, start + rows), *given)
             found = _map(lambda v: v.numpy(), found)
             for i, row in enumerate(rows):
                 results[row] = self._result(found, i, was_cut=bool(was_cut[i]))
@@ -126,9 +140,26 @@ class Translator(Scoring, Sampling, Graph):
                 )
         return results
 
-    def _search_batch(self, x, x_len, seeds, *, decoding, details):
+    def _search_function(self, decoding, *, details, with_z):
+        """A traced search of x, x_len, seeds and, where it is given, z."""
+        options = {"decoding": decoding, "details": details}
+
+        def search(x, x_len, seeds):
+            return self._search_batch(x, x_len, seeds, **options)
+
+        def search_with_z(x, x_len, seeds, z):
+            return self._search_batch(x, x_len, seeds, z=z, **options)
+
+        key = ("search", decoding, details)
+        signature = [tensors.MATRIX, tensors.VECTOR, tensors.SEEDS]
+        if not with_z:
+            return self._function(key, search, signature)
+        signature.append(tensors.vectors(self.hp.z_dim))
+        return self._function((*key, "z"), search_with_z, signature)
+
+    def _search_batch(self, x, x_len, seeds, *, decoding, details, z=None):
         found, z = self.search_and_z(
-            x, x_len, seeds=seeds, decoding=decoding, with_attention=details
+            x, x_len, seeds=seeds, decoding=decoding, with_attention=details, z=z
         )
         texts, scores = self.translations(found, x_len)
         outputs = {"texts": texts, "scores": scores, "log_probs": found.log_probs}

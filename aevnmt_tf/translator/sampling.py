@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import numpy as np
-import tensorflow as tf
 
 from aevnmt_tf import search
 from aevnmt_tf.errors import UserError
@@ -65,8 +64,8 @@ class Sampling:
         def generate(z, seeds):
             return self.generate(z if has_z else None, seeds=seeds, decoding=decoding)
 
-        z = tf.TensorSpec([None, self.hp.z_dim], tf.float32)
-        return self._function(("generate", decoding), generate, [z, tensors.SEEDS])
+        signature = [tensors.vectors(self.hp.z_dim), tensors.SEEDS]
+        return self._function(("generate", decoding), generate, signature)
 
     def _pairs(self, found):
         x, y = (tensors.texts(side.numpy()) for side in found)

@@ -11,6 +11,7 @@ from aevnmt_tf.errors import UserError
 from aevnmt_tf.translator import tensors
 
 MOST_WORDS = 4096  # of a side of a batch: the output layers take a vocabulary for each
+PAIRS = [tensors.MATRIX, tensors.VECTOR] * 2  # x, x_len, y, y_len
 
 
 @dataclasses.dataclass
@@ -72,32 +73,69 @@ class Scoring:
 
     def _score(self, pairs, start, *, samples, seed):
         """The scores of some pairs, the first of which is number `start` (from 0)."""
-        sources, targets = zip(*pairs, strict=True)
-        x, x_len, x_cut = self._ids(sources, moses=self._x_moses, side="source")
-        y, y_len, y_cut = self._ids(targets, moses=self._y_moses, side="target")
         run = self._score_function()
         scores = [None] * len(pairs)
+        for rows, sides, was_cut in self._pair_batches(*zip(*pairs, strict=True)):
+            found = run(*sides, tensors.seeds(seed, start + rows), samples)
+            found = {name: values.numpy().tolist() for name, values in found.items()}
+            _, x_len, _, y_len = sides
+            x_cut, y_cut = was_cut
+            for i, row in enumerate(rows):
+                scores[row] = Score(
+                    {name: values[i] for name, values in found.items()},
+                    source_tokens=int(x_len[i]),
+                    target_tokens=int(y_len[i]),
+                    source_was_cut=bool(x_cut[i]),
+                    target_was_cut=bool(y_cut[i]),
+                )
+        return scores
+
+    def posterior(self, sources, targets) -> tuple[np.ndarray, np.ndarray]:
+        """Location and scale [N, Z] of q(z|x), or of q(z|x, y), for each pair."""
+        if self.model.posterior is None:
+            raise UserError(f"a {self.hp.model_type} model has no q(z|x)")
+
+        def infer(x, x_len, y, y_len):
+            q = self.model.infer({"x": x, "x_len": x_len, "y": y, "y_len": y_len})
+            return q.distribution.loc, q.distribution.scale
+
+        run = self._function("posterior", infer, PAIRS)
+        loc, scale = (np.zeros([len(sources), self.hp.z_dim], np.float32) for _ in range(2))
+        for rows, sides, _ in self._pair_batches(sources, targets):
+            loc[rows], scale[rows] = run(*sides)
+        return loc, scale
+
+    def log_probs(self, sources, targets, z) -> tuple[np.ndarray, np.ndarray]:
+        """log P(x|z) and log P(y|x, z) [N] of pairs with the z [N, Z] that is given."""
+
+        def terms(x, x_len, y, y_len, z):
+            batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
+            found = self.model.loss_terms(batch, z=z)
+            return -found.nll_x, -found.nll_y
+
+        run = self._function("log_probs", terms, [*PAIRS, tensors.vectors(self.hp.z_dim)])
+        log_px, log_py = (np.zeros(len(sources), np.float32) for _ in range(2))
+        for rows, sides, _ in self._pair_batches(sources, targets):
+            log_px[rows], log_py[rows] = run(*sides, tf.constant(z[rows], tf.float32))
+        return log_px, log_py
+
+    def _pair_batches(self, sources, targets):
+        """Pairs as batches of similar lengths.
+
+        Yields rows (places in the lists), (x, x_len, y, y_len), and whether x and y were cut.
+        """
+        x, x_len, x_cut = self._ids(sources, moses=self._x_moses, side="source")
+        y, y_len, y_cut = self._ids(targets, moses=self._y_moses, side="target")
         size = self.hp.infer_batch_size
         lengths = np.maximum(x_len, y_len)
         for rows in length_batches(lengths, batch_size=size, most_words=MOST_WORDS):
-            found = run(
+            sides = (
                 x[rows, : x_len[rows].max()],
                 x_len[rows],
                 y[rows, : y_len[rows].max()],
                 y_len[rows],
-                tensors.seeds(seed, start + rows),
-                samples,
             )
-            found = {name: values.numpy().tolist() for name, values in found.items()}
-            for i, row in enumerate(rows):
-                scores[row] = Score(
-                    {name: values[i] for name, values in found.items()},
-                    source_tokens=int(x_len[row]),
-                    target_tokens=int(y_len[row]),
-                    source_was_cut=bool(x_cut[row]),
-                    target_was_cut=bool(y_cut[row]),
-                )
-        return scores
+            yield rows, sides, (x_cut[rows], y_cut[rows])
 
     def _ids(self, lines, *, moses, side):
         """Ids [N, T], lengths [N] and whether a line was cut [N], as arrays."""
@@ -112,6 +150,5 @@ class Scoring:
             batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
             return self.score_batch(batch, seeds=seeds, samples=samples)
 
-        side = [tensors.MATRIX, tensors.VECTOR]
         number = tf.TensorSpec([], tf.int32)
-        return self._function("score", run, [*side, *side, tensors.SEEDS, number])
+        return self._function("score", run, [*PAIRS, tensors.SEEDS, number])

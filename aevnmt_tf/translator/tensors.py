@@ -14,6 +14,11 @@ SEEDS = tf.TensorSpec([None], tf.int64)
 STRINGS = tf.TensorSpec([None], tf.string)
 
 
+def vectors(size):
+    """The spec of vectors [B, size], such as z."""
+    return tf.TensorSpec([None, size], tf.float32)
+
+
 def seeds(seed, numbers):
     """A seed for each line: the given one in one half, the line's number in the other."""
     return tf.constant((np.int64(seed) << 32) + numbers, tf.int64)

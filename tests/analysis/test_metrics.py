@@ -5,6 +5,7 @@ import pytest
 import sacrebleu
 
 from aevnmt_tf.analysis import metrics
+from aevnmt_tf.errors import UserError
 
 
 def test_scores_are_those_of_sacrebleu():
@@ -39,3 +40,31 @@ def test_active_units():
     locs[:, 1] = np.linspace(-0.1, 0.1, 100)  # variance 0.0034
     locs[:, 2] = 5.0  # far from zero, but the same for every sentence
     assert metrics.active_units(locs) == 1
+
+
+def test_sets_together_follow_from_the_counts_of_each():
+    first = (["a cat sat on the mat .", "no"], ["the cat sat on the mat .", "yes"])
+    second = (["one two three four five six"], ["one two three five four six"])
+    joined = [a + b for a, b in zip(first, second, strict=True)]
+    for name in metrics.NAMES:
+        rows = metrics.statistics(*first, name=name) + metrics.statistics(*second, name=name)
+        expected = metrics.score(*joined, names=[name])[name]
+        assert metrics.from_statistics(rows, name=name) == expected
+
+
+def test_sentence_scores():
+    hypotheses, references = ["a cat sat on a mat", "", "x"], ["the cat sat on a mat", "a", "x"]
+    pairs = list(zip(hypotheses, references, strict=True))
+    bleu = [sacrebleu.sentence_bleu(h, [r]).score for h, r in pairs]
+    chrf = [sacrebleu.sentence_chrf(h, [r]).score for h, r in pairs]
+    ter = [sacrebleu.sentence_ter(h, [r]).score for h, r in pairs]
+    for name, expected in (("bleu", bleu), ("chrf", chrf), ("ter", ter)):
+        assert metrics.sentence_scores(hypotheses, references, name=name) == expected
+    assert bleu[2] == pytest.approx(100)  # too short for 4-grams
+
+
+def test_an_unknown_metric_is_a_sentence():
+    with pytest.raises(UserError, match="no metric called blue; did you mean bleu"):
+        metrics.score(["a"], ["a"], names=["blue"])
+    with pytest.raises(UserError, match="no metric called xyz: choose from bleu, chrf, ter"):
+        metrics.check_names(["xyz"])

@@ -1,0 +1,66 @@
+"""Is the difference between two systems more than chance? sacreBLEU's own paired tests.
+
+Their numbers are those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`, and as there the
+environment variable SACREBLEU_SEED changes the seed (12345).
+"""
+
+from aevnmt_tf.analysis import metrics
+from aevnmt_tf.errors import UserError
+
+KINDS = {"bootstrap": "bs", "ar": "ar"}
+LEVEL = 0.05  # a p-value that is no larger is called significant
+
+
+def paired(systems, *, name, kind, resamples=None):
+    """Compare systems with the first one, the baseline, by one metric.
+
+    Args:
+        systems: pairs of a name and the statistics of its sentences, see metrics.statistics.
+        name: bleu, chrf or ter.
+        kind: "bootstrap", paired bootstrap resampling, or "ar", approximate randomisation.
+        resamples: how many; None: sacreBLEU's 1,000 for bootstrap and 10,000 for ar.
+
+    Returns:
+        A dict: the signature, and for each system its score, the p_value of the difference to
+        the baseline (None for the baseline), and with bootstrap the mean and half the width
+        of the 95 % interval of its resampled scores (`mean`, `ci`).
+    """
+    from sacrebleu.significance import PairedTest
+
+    if len(systems) < 2:
+        raise UserError("a paired test needs two systems or more")
+    labels = [label for label, _ in systems]
+    known = {label: rows for label, rows in systems}
+    counted = metrics.metric(name, references=[""])
+    # The counts are there already: a system is known by its label in place of its lines.
+    counted._extract_corpus_statistics = lambda lines, references: known[lines.label]
+    test = PairedTest(
+        [(label, _Lines(label, len(rows))) for label, rows in systems],
+        {name: counted},
+        references=None,
+        test_type=KINDS[kind],
+        n_samples=resamples or 0,
+    )
+    signatures, found = test()
+    (title,) = (key for key in found if key != "System")
+    return {
+        "signature": str(signatures[title]),
+        "systems": {
+            label: {key: _plain(value) for key, value in vars(result).items()}
+            for label, result in zip(labels, found[title], strict=True)
+        },
+    }
+
+
+class _Lines:
+    """Stands for the translations of a system: only their number is asked for."""
+
+    def __init__(self, label, length):
+        self.label, self._length = label, length
+
+    def __len__(self):
+        return self._length
+
+
+def _plain(value):
+    return None if value is None else float(value)

@@ -1,0 +1,455 @@
+"""The command: scores as sacreBLEU has them, tables and JSON, or a sentence to stderr."""
+
+import gzip
+import io
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from aevnmt_tf import evaluate, translator
+from aevnmt_tf.analysis import evaluation, evaluation_sets, metrics
+from aevnmt_tf.errors import UserError
+from tests.tiny_translator import save_run
+
+WORDS = "the a cat dog sat ran on under mat tree big small , .".split()
+TITLES = {"BLEU": "bleu", "chrF2": "chrf", "TER": "ter"}
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return path
+
+
+def letters(count, *, seed):
+    dice = random.Random(seed)
+    return [" ".join(dice.choices("abcdefgh", k=dice.randint(2, 7))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two test sets for the tiny models."""
+    folder = tmp_path_factory.mktemp("data")
+    for seed, (name, count) in enumerate((("news", 7), ("talks", 5))):
+        write(folder / f"{name}.en", letters(count, seed=seed))
+        write(folder / f"{name}.de", letters(count, seed=seed + 10))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, data):
+    """Tiny models: `run` knows its test set, `cond` and `other` know none."""
+    folder = tmp_path_factory.mktemp("runs")
+    options = {"beam_width": 0, "src_max_len_infer": 12, "infer_batch_size": 6}
+    for name, sets in (("run", {"test_prefix": "news"}), ("cond", {"dev_prefix": "talks"})):
+        paths = {key: str(data / prefix) for key, prefix in sets.items()}
+        system = "cond" if name == "cond" else "source_only"
+        save_run(folder / name, system=system, train_prefix="none", **paths, **options)
+    save_run(folder / "other", **options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Translators that were loaded, and their graphs."""
+    return {}
+
+
+@pytest.fixture
+def command(loaded, monkeypatch, capsys):
+    """Run the command in this process: code, output, messages."""
+    load = translator.load
+
+    def load_once(path, **options):
+        key = (str(path), tuple(sorted(options.items())))
+        if key not in loaded:
+            loaded[key] = load(path, **options)
+        return loaded[key]
+
+    monkeypatch.setattr(translator, "load", load_once)
+
+    def call(*words, stdin=""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = evaluate.main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A reference and two translations of it, one of them closer."""
+    folder = tmp_path_factory.mktemp("texts")
+    dice = random.Random(0)
+    reference = [dice.choices(WORDS, k=dice.randint(4, 12)) for _ in range(30)]
+    for name, rate in (("ref", 0.0), ("far", 0.5), ("near", 0.1)):
+        changed = [
+            [dice.choice(WORDS) if dice.random() < rate else w for w in line]
+            for line in reference
+        ]
+        lines = [" ".join(line) for line in changed]
+        if name != "ref":
+            lines[3], lines[4] = "", "  größe\u2028„ja“ 5,000.50\t&quot; "
+        write(folder / name, lines)
+    return folder
+
+
+def sacrebleu(*words, cwd):
+    words = [sys.executable, "-m", "sacrebleu", *map(str, words)]
+    return subprocess.run(words, cwd=cwd, capture_output=True, check=True, text=True).stdout
+
+
+# Scores of files.
+
+
+def test_scores_are_those_of_the_sacrebleu_command(command, texts):
+    code, output, _ = command("--hyp", texts / "near", "--ref", texts / "ref", "--json")
+    assert code == 0
+    words = ("ref", "-i", "near", "-m", "bleu", "chrf", "ter", "-f", "json", "-w", "12")
+    expected = json.loads(sacrebleu(*words, cwd=texts))
+    (system,) = json.loads(output)["systems"]
+    assert system["name"] == "near" and list(system["sets"]) == ["ref"]
+    for row in expected:
+        found = system["sets"]["ref"]["scores"][TITLES[row["name"]]]
+        assert f"{found['score']:.12f}" == f"{row['score']:.12f}"
+        assert found["signature"] == row["signature"]
+        assert f"{found['score']:.2f}" != repr(found["score"])  # not rounded
+    assert system["all"]["scores"] == system["sets"]["ref"]["scores"]
+    assert system["all"]["lines"] == 30
+
+
+def test_text(command, texts):
+    code, output, _ = command("--hyp", texts / "near", "--ref", texts / "ref")
+    header, row, _, *signatures = output.splitlines()
+    assert code == 0 and header.split() == ["set", "system", "lines", "BLEU", "chrF", "TER"]
+    scores = metrics.score(
+        evaluation_sets.read_lines(texts / "near"),
+        evaluation_sets.read_lines(texts / "ref"),
+        names=("bleu", "chrf", "ter"),
+    )
+    numbers = [f"{score.value:.2f}" for score in scores.values()]
+    assert row.split() == ["ref", "near", "30", *numbers]
+    assert [line.split(maxsplit=1)[1] for line in signatures] == [
+        score.signature for score in scores.values()
+    ]
+
+
+def test_gzip_and_stdin(command, texts, tmp_path):
+    (tmp_path / "h.gz").write_bytes(gzip.compress((texts / "near").read_bytes()))
+    _, plain, _ = command("--hyp", f"x={texts / 'near'}", "--ref", texts / "ref")
+    _, packed, _ = command("--hyp", f"x={tmp_path / 'h.gz'}", "--ref", texts / "ref")
+    stdin = (texts / "near").read_text("utf-8")
+    _, piped, _ = command("--hyp", "x=-", "--ref", texts / "ref", stdin=stdin)
+    assert plain == packed == piped
+
+
+@pytest.mark.parametrize("kind, flag", [("bootstrap", "bs"), ("ar", "ar")])
+def test_two_systems_as_the_sacrebleu_command_compares_them(command, texts, kind, flag):
+    words = ["--hyp", texts / "far", "--hyp", texts / "near", "--ref", texts / "ref"]
+    words += ["--significance", kind, "--resamples", 150]
+    code, output, _ = command(*words, "--json")
+    assert code == 0
+    theirs = ["ref", "-i", "far", "near", "-m", "bleu", "chrf", "ter", "-f", "latex", "-w", "9"]
+    theirs += [f"--paired-{flag}", f"--paired-{flag}-n", "150", "--no-color"]
+    printed = sacrebleu(*theirs, cwd=texts)
+    found = json.loads(output)["significance"]
+    assert found["kind"] == kind and found["baseline"] == "far"
+    for number, system in enumerate(("far", "near")):
+        (row,) = [line for line in printed.splitlines() if f" {system} &" in line]
+        cells = [cell.strip(" \\") for cell in row.split("&")[1:]]
+        for name, cell in zip(("bleu", "chrf", "ter"), cells, strict=True):
+            ours = found["sets"]["ref"][name]["systems"][system]
+            expected = f"{ours['score']:.9f}"
+            if kind == "bootstrap":
+                expected += f" ({ours['mean']:.9f} ± {ours['ci']:.9f})"
+            if number:
+                star = "*" if ours["p_value"] <= 0.05 else ""
+                expected += f" (p = {ours['p_value']:.4f}){star}"
+            assert cell == expected
+        signatures = [found["sets"]["ref"][name]["signature"] for name in ("bleu", "ter")]
+        assert all(signature in printed for signature in signatures)
+    code, output, _ = command(*words)
+    p = found["sets"]["ref"]["bleu"]["systems"]["near"]["p_value"]
+    assert code == 0 and "far (baseline)" in output and f"p = {p:.4f}*" in output
+
+
+def test_sentences(command, texts, tmp_path):
+    path = tmp_path / "sentences.tsv"
+    command("--hyp", texts / "near", "--ref", texts / "ref", "--sentences", path)
+    header, *rows = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    assert header == "system set line bleu chrf ter source reference translation".split()
+    assert len(rows) == 30 and [row[2] for row in rows] == [str(n) for n in range(1, 31)]
+    for name, column in (("bleu", 3), ("chrf", 4)):
+        printed = sacrebleu("ref", "-i", "near", "-m", name, "-sl", "-b", "-w", 4, cwd=texts)
+        assert [row[column] for row in rows] == printed.split()
+    assert rows[4][-1] == "größe „ja“ 5,000.50 &quot;"
+
+
+def test_scoring_a_file_does_not_wait_for_tensorflow(texts):
+    words = ["--hyp", str(texts / "near"), "--ref", str(texts / "ref")]
+    source = (
+        f"import sys\nfrom aevnmt_tf import evaluate\ncode = evaluate.main({words!r})\n"
+        "assert code == 0 and 'tensorflow' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# Models.
+
+
+def test_a_model_is_scored_as_the_file_of_its_translations(command, runs, data, tmp_path):
+    words = ["--src", data / "news.en", "--ref", data / "news.de"]
+    code, output, _ = command(
+        "--model", runs / "run", *words, "--json", "--output", tmp_path / "out"
+    )
+    assert code == 0
+    (system,) = json.loads(output)["systems"]
+    found = system["sets"]["news.de"]
+    assert found["translations"] == str(tmp_path / "out")
+    assert found["source"] == str(data / "news.en") and found["lines"] == 7
+    assert system["model_type"] == "aevnmt" and system["weights"] == "best/step-000000003"
+    assert system["decoding"]["search"] == "greedy"
+    kept = evaluation_sets.read_lines(tmp_path / "out")
+    sources = evaluation_sets.read_lines(data / "news.en")
+    assert kept == translator.load(str(runs / "run")).translate(sources)
+    _, again, _ = command("--hyp", tmp_path / "out", "--ref", data / "news.de", "--json")
+    assert json.loads(again)["systems"][0]["all"] == system["all"]
+
+
+def test_several_sets_and_systems(command, runs, data, tmp_path):
+    sets = ["--test", f"N={data / 'news'}", "--test", data / "talks"]
+    models = ["--model", f"a={runs / 'run'}", "--model", f"b={runs / 'cond'}"]
+    flags = ["--metrics", "chrf,bleu", "--output", tmp_path / "out"]
+    code, output, messages = command(*models, *sets, *flags)
+    assert code == 0, messages
+    table = [line.split() for line in output.splitlines()]
+    assert table[0] == ["set", "system", "lines", "chrF", "BLEU"]
+    assert [row[:3] for row in table[1:7]] == [
+        [name, system, lines]
+        for name, lines in (("N", "7"), ("talks", "5"), ("all", "12"))
+        for system in "ab"
+    ]
+    files = [tmp_path / "out" / "a" / f"{name}.txt" for name in ("N", "talks")]
+    joined = sum((evaluation_sets.read_lines(file) for file in files), [])
+    references = [evaluation_sets.read_lines(data / f"{n}.de") for n in ("news", "talks")]
+    together = metrics.score(joined, sum(references, []), names=["chrf"])["chrf"]
+    assert table[5][3] == f"{together.value:.2f}"
+    # The folders that were written are systems, too.
+    folders = [f"--hyp={s}={tmp_path / 'out' / s}" for s in "ab"]
+    _, again, _ = command(*folders, *sets, "--language", "de", "--metrics", "chrf,bleu")
+    assert again == output
+
+
+def test_a_run_knows_its_own_sets(command, runs, data):
+    code, output, messages = command("--model", runs / "run", "--metrics", "bleu")
+    assert code == 0 and output.splitlines()[1].split()[:3] == ["news", "run", "7"]
+    assert f"the run's own {data / 'news.en'} and {data / 'news.de'}" in messages
+    _, output, _ = command("--model", runs / "cond", "--metrics", "bleu")
+    assert output.splitlines()[1].split()[:3] == ["talks", "cond", "5"]  # it has dev alone
+    code, output, messages = command("--model", runs / "other")
+    assert code == 2 and "name no test_prefix and no dev_prefix: give --test" in messages
+
+
+def test_flags_of_decoding(runs, command):
+    words = "--search beam --beam_width 2 --z sample --num_z 3 --infer_batch_size 9 --top_k 4"
+    words += " --length_penalty_weight 0.5 --src_max_len_infer 33"
+    changes = evaluate._decoding(evaluate.parser().parse_args(words.split()))
+    loaded, rule = evaluation.load(str(runs / "run"), checkpoint="last", decoding=changes)
+    assert (rule.search, rule.beam_width, rule.z, rule.num_z) == ("beam", 2, "sample", 3)
+    assert (rule.top_k, rule.length_penalty_weight, rule.n_best) == (4, 0.5, 1)
+    assert loaded.hp.infer_batch_size == 9 and loaded.hp.src_max_len_infer == 33
+    about = evaluation.about_run(runs / "run", loaded, rule, checkpoint="last", seed=5)
+    assert about["weights"] == "checkpoints/step-000000004" and about["seed"] == 5
+    assert about["decoding"]["z"] == "sample"
+    with pytest.raises(UserError, match="nonsense is no setting of decoding"):
+        evaluation.load(str(runs / "run"), decoding={"nonsense": 1})
+
+
+def test_long_lines_are_cut_and_named(command, runs, tmp_path):
+    write(tmp_path / "x", ["a b", "a " * 30])
+    write(tmp_path / "y", ["a b", "b"])
+    words = ["--src", tmp_path / "x", "--ref", tmp_path / "y", "--metrics", "bleu"]
+    code, _, messages = command("--model", runs / "run", *words)
+    assert code == 0 and "y, line 2 is cut to its first 12 subwords" in messages
+
+
+def test_evaluate_run_for_programs(runs, data, tmp_path, command):
+    said = []
+    found = evaluation.evaluate_run(
+        str(runs / "run"),
+        {"N": str(data / "news"), "T": str(data / "talks")},
+        metrics=("bleu", "chrf"),
+        output=tmp_path / "kept",
+        name="mine",
+        report=said.append,
+    )
+    assert found == json.loads(json.dumps(found))
+    assert found["name"] == "mine" and list(found["sets"]) == ["N", "T"]
+    assert found["sets"]["T"]["translations"] == str(tmp_path / "kept" / "T.txt")
+    words = ["--model", f"mine={runs / 'run'}", "--metrics", "bleu,chrf", "--json"]
+    words += ["--test", f"N={data / 'news'}", "--test", f"T={data / 'talks'}"]
+    _, output, _ = command(*words)
+    (system,) = json.loads(output)["systems"]
+    assert system["all"] == found["all"]
+    own = evaluation.evaluate_run(str(runs / "run"), metrics=["bleu"])
+    assert list(own["sets"]) == ["news"] and own["sets"]["news"]["translations"] is None
+
+
+def test_an_ensemble_is_a_system(command, runs, data, monkeypatch):
+    """Runs with commas between them are loaded together."""
+    single, asked = translator.load(str(runs / "run")), []
+    monkeypatch.setattr(translator, "load", lambda path, **_: asked.append(path) or single)
+    pair = [str(runs / "run"), str(runs / "other")]
+    words = ["--model", ",".join(pair), "--test", data / "talks", "--metrics", "bleu"]
+    code, output, messages = command(*words, "--json")
+    assert code == 0, messages
+    (system,) = json.loads(output)["systems"]
+    assert system["name"] == "run+other" and system["model"] == pair and asked == [pair]
+
+
+# METEOR and BEER.
+
+
+def test_meteor_and_beer_are_columns(command, texts, tmp_path):
+    lines = 30
+    segments = "".join(f"Segment {n} score:\t0.{n:02d}\n" for n in range(1, lines + 1))
+    java = tmp_path / "java"
+    java.write_text(
+        "#!/bin/sh\ncat <<'END'\nMeteor version: 1.5\n\n"
+        f"{segments}\nFinal score:            0.2512345\nEND\n"
+    )
+    beer = tmp_path / "beer_2.0" / "beer"
+    beer.parent.mkdir()
+    sentences = "".join(f"sent {n} score is 0.5\n" for n in range(1, lines + 1))
+    beer.write_text(f"#!/bin/sh\ncat <<'END'\n{sentences}total BEER 0.4876\nEND\n")
+    for path in (java, beer):
+        path.chmod(0o755)
+    (tmp_path / "meteor.jar").write_bytes(b"PK")
+    words = ["--hyp", texts / "near", "--ref", texts / "ref", "--metrics", "bleu"]
+    words += ["--meteor_jar", tmp_path / "meteor.jar", "--beer", beer.parent, "--java", java]
+    code, output, messages = command(*words, "--language", "de", "--sentences", tmp_path / "s")
+    header, row, *_ = output.splitlines()
+    assert code == 0, messages
+    assert header.split()[3:] == ["BLEU", "METEOR", "BEER"]
+    assert row.split()[-2:] == ["25.12", "48.76"]
+    assert "METEOR  nrefs:1|lang:de|tok:13a|version:1.5" in output
+    table = [line.split("\t") for line in (tmp_path / "s").read_text("utf-8").splitlines()]
+    assert table[0][3:6] == ["bleu", "meteor", "beer"]
+    assert table[7][4:6] == ["7.0000", "50.0000"]
+    code, output, messages = command(*words)
+    assert code == 2 and "give --language" in messages and output == ""
+
+
+# The latent variable.
+
+
+def test_latent(command, runs, data, tmp_path):
+    words = ["--model", runs / "run", "--test", data / "news", "--test", data / "talks"]
+    words += ["--metrics", "bleu", "--latent", "--samples", 2]
+    code, output, messages = command(*words, "--plot", tmp_path / "z.png")
+    assert code == 0, messages
+    last = output.splitlines()[-1]
+    assert last.split(":")[0] in ("z is in use", "ignored", "z is in use for the source only")
+    assert (tmp_path / "z.png").read_bytes().startswith(b"\x89PNG")
+    assert "active units  " in output and "sentences     12, 2 draws" in output
+    code, output, _ = command(*words, "--json")
+    found = json.loads(output)
+    assert found["latent"]["sentence"] == last and len(found["latent"]["kl_by_dimension"]) == 4
+    # z = mean is what translate does, and what was scored above.
+    mean = found["latent"]["z"]["mean"]["bleu"]
+    assert mean == pytest.approx(found["systems"][0]["all"]["scores"]["bleu"]["score"])
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        ([], "give --model RUN or --hyp FILE"),
+        (["--hyp", "{texts}/near"], "--hyp needs --ref FILE or --test PREFIX"),
+        (
+            ["--hyp", "{texts}/none", "--ref", "{texts}/ref"],
+            "cannot read {texts}/none: No such",
+        ),
+        (["--hyp", "{texts}/ref", "--ref", "{texts}"], "cannot read {texts}: Is a directory"),
+        (
+            ["--hyp", "{data}/news.de", "--ref", "{texts}/ref"],
+            "{data}/news.de has 7 lines but {texts}/ref has 30",
+        ),
+        (
+            ["--model", "{runs}/run", "--src", "{data}/news.en", "--ref", "{texts}/ref"],
+            "{data}/news.en has 7 lines but {texts}/ref has 30",
+        ),
+        (["--hyp", "{tmp}/empty", "--ref", "{texts}/ref"], "{tmp}/empty is empty"),
+        (["--hyp", "{texts}/ref", "--ref", "{tmp}/empty"], "{tmp}/empty is empty"),
+        (["--hyp", "{tmp}/bad", "--ref", "{tmp}/bad"], "{tmp}/bad, line 2: byte 0xff is not"),
+        (
+            ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", "bleu,cherf"],
+            "there is no metric called cherf; did you mean chrf?",
+        ),
+        (
+            ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", "meteor"],
+            "METEOR needs its program: give --meteor_jar",
+        ),
+        (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--latent"], "--latent looks at one"),
+        (
+            ["--model", "{runs}/cond", "--test", "{data}/news", "--latent"],
+            "--latent needs a model with z, and this one is cond",
+        ),
+        (
+            ["--model", "{runs}/run", "--test", "{data}/news", "--latent", "--z", "zero"],
+            "--latent sets z itself",
+        ),
+        (["--model", "{runs}/run", "--plot", "z.png"], "--plot draws what --latent finds"),
+        (["--model", "{runs}/run", "--src", "{data}/news.en"], "--src has no --ref"),
+        (["--model", "{runs}/run", "--ref", "{data}/news.de"], "--ref has no --src"),
+        (["--model", "{runs}/run", "--test", "{data}/no"], "there is no file {data}/no.en and"),
+        (["--model", "{data}"], "{data} is not a run"),
+        (
+            ["--model", "{runs}/run", "--test", "{data}/news", "--ref", "{data}/news.de"],
+            "give either --test or --src and --ref",
+        ),
+        (
+            ["--model", "{runs}/run", "--significance", "ar"],
+            "--significance compares systems: give two",
+        ),
+        (
+            ["--hyp", "{texts}/ref", "--hyp", "{texts}/ref", "--ref", "{texts}/ref"],
+            "two systems are called ref: name them with NAME=PATH",
+        ),
+        (
+            ["--model", "{runs}/run", "--test", "{data}/news", "--test", "{data}/news"],
+            "two test sets are called news: name them with --test NAME=PREFIX",
+        ),
+        (["--hyp", "{data}/news.de", "--test", "{data}/news"], "needs --language"),
+        (
+            ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--sentences", "{tmp}/no/s.tsv"],
+            "cannot write {tmp}/no/s.tsv",
+        ),
+        (["--hyp", "all={texts}/ref", "--ref", "{texts}/ref"], "'all' cannot be the name"),
+        (["--model", "{runs}/run", "--tests", "x"], "no flag --tests; did you mean --test?"),
+    ],
+)
+def test_mistakes_are_one_sentence(command, runs, data, texts, tmp_path, words, sentence):
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "bad").write_bytes(b"a\n\xff\n")
+    places = {"runs": runs, "data": data, "texts": texts, "tmp": tmp_path}
+    code, output, messages = command(*(word.format(**places) for word in words))
+    assert code == 2 and output == ""
+    assert sentence.format(**places) in messages and messages.count("\n") == 1
+
+
+def test_models_of_other_languages(command, runs, data, tmp_path):
+    save_run(tmp_path / "back", beam_width=0)
+    path = tmp_path / "back" / "hparams.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "src": "de", "tgt": "en"}))
+    models = ["--model", runs / "run", "--model", tmp_path / "back"]
+    code, _, messages = command(*models, "--test", data / "talks", "--metrics", "bleu")
+    assert code == 2
+    assert "back translates de to en, but the first model en to de" in messages
