@@ -21,10 +21,11 @@ export function nbestTable(translations, scores) {
     build("td", { class: "text" }, shown(text, translations[0])),
     build("td", { class: "score" }, scores[i].toFixed(3).replace("-", "−")),
   ));
-  const head = ["", "Translation", "Score"].map((name) => build("th", { scope: "col" }, name));
-  head[0].append(build("span", { class: "visually-hidden" }, "Rank"));
+  const names = ["Rank", "Translation", "Score"];
+  const head = names.map((name) => build("th", { scope: "col" }, name));
+  const thead = build("thead", { class: "visually-hidden" }, build("tr", {}, ...head));
   const body = build("tbody", {}, ...rows);
-  return [build("table", { class: "list" }, build("thead", {}, build("tr", {}, ...head)), body)];
+  return [build("table", { class: "list" }, thead, body)];
 }
 
 // The samples, the most frequent first, each once.
@@ -49,8 +50,8 @@ export function attentionParts(outputs) {
 const DIFFER = "Underlined: not in the translation.";
 export const SAMPLES = {
   latent: {
-    title: "Samples from the latent posterior",
-    note: `Each draws a z for the sentence, then words given z. ${DIFFER}`,
+    title: "Posterior samples",
+    note: `Each draws z from the latent posterior of the sentence, then words given z. ${DIFFER}`,
   },
   plain: {
     title: "Samples",

@@ -103,9 +103,9 @@ export function numbers({ source, target, weights }) {
   const details = build("details", { class: "numbers" }, build("summary", {}, "As numbers"));
   details.addEventListener("toggle", () => {
     if (!details.open || details.querySelector("table")) return;
-    const head = source.map((text) => build("th", { scope: "col" }, text));
+    const head = source.map((text) => build("th", { scope: "col" }, piece(text)));
     const rows = weights.map((row, y) => build(
-      "tr", {}, build("th", { scope: "row" }, target[y]),
+      "tr", {}, build("th", { scope: "row" }, piece(target[y])),
       ...row.map((weight) => build("td", {}, weight.toFixed(2))),
     ));
     const table = build(

@@ -26,21 +26,19 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def export(tmp_path_factory):
-    """Exports a tiny model of a system and returns the folder."""
-
-    def made(system):
-        folder = tmp_path_factory.mktemp(system)
-        batching = batching_file.Batching(max_batch_size=16, allowed_batch_sizes=(16,))
-        exporting.export(tiny_export.make(system), folder, batching=batching)
-        return folder
-
-    return made
+def server(browser, tmp_path_factory, start_server):
+    """A server with a model that has everything; not started where there is no browser."""
+    with start_server(tiny_export.shared(tmp_path_factory).export_dir) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
-def server(export, start_server, browser):
-    with start_server(export("source_only")) as running:
+def cond_server(browser, tmp_path_factory, start_server):
+    """A server with a model that has no z."""
+    folder = tmp_path_factory.mktemp("cond")
+    batching = batching_file.Batching(max_batch_size=1)
+    exporting.export(tiny_export.make("cond"), folder, batching=batching)
+    with start_server(folder) as running:
         yield running
 
 

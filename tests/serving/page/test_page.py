@@ -34,7 +34,8 @@ def test_shows_what_the_server_says(server, visit):
     assert scores == sorted(scores, reverse=True)
     assert shown_samples(page) == said_samples(server, SENTENCE, seed=1)
     assert "aevnmt, version 1" in page.locator("#model-state").text_content()
-    assert page.get_by_text("Samples from the latent posterior").is_visible()
+    assert page.get_by_role("heading", name="Posterior samples").is_visible()
+    assert "latent posterior" in page.locator("#samples-note").text_content()
 
 
 def test_heat_map_has_the_weights(server, visit):

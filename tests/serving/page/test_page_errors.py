@@ -159,13 +159,12 @@ def test_text_of_the_server_is_text(server, visit):
 # Models that cannot do everything.
 
 
-def test_a_model_without_z(export, start_server, visit):
-    with start_server(export("cond")) as running:
-        page = visit(running)
-        translate(page, SENTENCE)
-        assert page.locator("#samples-title").text_content() == "Samples"
-        assert "no latent variable" in page.locator("#samples-note").text_content()
-        assert shown_samples(page) == said_samples(running, SENTENCE, seed=1)
+def test_a_model_without_z(cond_server, visit):
+    page = visit(cond_server)
+    translate(page, SENTENCE)
+    assert page.locator("#samples-title").text_content() == "Samples"
+    assert "no latent variable" in page.locator("#samples-note").text_content()
+    assert shown_samples(page) == said_samples(cond_server, SENTENCE, seed=1)
 
 
 def test_absent_signatures_are_explained(server, visit):
