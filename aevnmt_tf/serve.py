@@ -93,11 +93,14 @@ def run(args) -> int:
 
 
 def _say(server) -> None:
-    options = server.options
-    print(f"serving {options.model_name} from {options.export_dir}")
-    print(f"page  {server.url}/")
-    print(f"REST  {server.url}/v1/models/{options.model_name}:predict")
-    print(f"gRPC  {options.host}:{server.grpc_port}", flush=True)
+    options, versions = server.options, server.versions
+    with versions.using(options.model_name) as version:
+        names = ", ".join(sorted(version.servable.signatures))
+    print(f"serving {options.model_name}, version {version.number} of {options.export_dir}")
+    print(f"signatures  {names}")
+    print(f"page        {server.url}/")
+    print(f"REST        {server.url}/v1/models/{options.model_name}:predict")
+    print(f"gRPC        {options.host}:{server.grpc_port}", flush=True)
 
 
 def _report(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""The command: a process that serves, its mistakes, and how it stops."""
+"""The command: what it says, its mistakes, and how it stops."""
 
 import os
 import re
@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import grpc
@@ -15,6 +16,7 @@ from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
 from aevnmt_tf import serve
 from tests.serving import toy_model
+from tests.serving.running import running_server
 
 
 @pytest.fixture(scope="module")
@@ -24,86 +26,94 @@ def export(tmp_path_factory):
     return folder
 
 
-class Process:
-    """`python -m aevnmt_tf.serve` on free ports."""
-
-    def __init__(self, export, *flags):
-        words = ["--export_dir", export, "--port", 0, "--grpc_port", 0, *flags]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "aevnmt_tf.serve", *map(str, words)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        self.said = []
-        while not self.said or not self.said[-1].startswith("gRPC"):
-            line = self.process.stdout.readline()
-            if not line:
-                raise AssertionError(self.process.communicate()[1])
-            self.said.append(line.strip())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def stop(self, number):
-        self.process.send_signal(number)
-        messages = self.process.communicate(timeout=60)[1]
-        return self.process.returncode, messages
-
-
-def test_what_it_says_is_where_it_is(export):
-    with Process(export, "--model_name", "toy") as served:
-        found = dict(line.split(maxsplit=1) for line in served.said)
-        assert found["serving"] == f"toy from {export}"
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", found["page"])
-        assert httpx.get(found["page"], timeout=60).status_code == 200
-        assert found["REST"] == f"{found['page']}v1/models/toy:predict"
-        response = httpx.post(found["REST"], json={"instances": ["a"]}, timeout=60)
-        assert response.json()["predictions"][0]["translation"] == "A v1"
-        with grpc.insecure_channel(found["gRPC"]) as channel:
-            request = get_model_status_pb2.GetModelStatusRequest()
-            request.model_spec.name = "toy"
-            stub = model_service_pb2_grpc.ModelServiceStub(channel)
-            (state,) = stub.GetModelStatus(request, timeout=60).model_version_status
-            assert state.version == 1
-        code, messages = served.stop(signal.SIGTERM)
-        assert code == 0 and messages == "aevnmt serve: version 1 is ready\n"
-
-
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_a_signal_lets_requests_finish(export, number, code):
-    """They wait for a batch that does not fill; the signal comes first."""
-    with Process(export, "--batch_timeout_ms", 3000) as served:
-        url = served.said[2].split()[1]
-        body = b'{"instances": ["a"]}'
-        host, port = re.search(r"//(.*):(\d+)/", url).groups()
-        with socket.create_connection((host, int(port)), timeout=60) as connection:
-            head = "POST /v1/models/aevnmt:predict HTTP/1.1", "Host: x", "Content-Length: 20"
-            connection.sendall("\r\n".join([*head, "", ""]).encode() + body)
-            time.sleep(1)
-            found = served.stop(number)
-            answer = b""
-            while part := connection.recv(65536):
-                answer += part
-    assert answer.startswith(b"HTTP/1.1 200 ") and b"A v1" in answer
-    assert found == (code, "aevnmt serve: version 1 is ready\n")
-
-
 @pytest.fixture
 def command(capsys):
-    """Run the command in this process, where it must fail."""
+    """Run the command in this process, until it fails or a signal comes."""
 
     def call(*words):
         code = serve.main([*map(str, words)])
         return code, *capsys.readouterr()
 
     return call
+
+
+FREE = ("--port", 0, "--grpc_port", 0)
+
+
+def addresses(output):
+    return dict(line.split(maxsplit=1) for line in output.splitlines())
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_lets_requests_finish(command, export, monkeypatch, number, code):
+    """They wait for a batch that does not fill; the signal comes first."""
+    say, answers, client = serve._say, [], []
+
+    def ask(url):
+        with httpx.Client(timeout=60) as connection:
+            answers.append(connection.post(url, json={"instances": ["a"]}).json())
+
+    def stop(versions):
+        with versions.using("toy") as version:
+            queue = version.queues["serving_default"]
+        while queue.deadline == float("inf"):  # until the request has come
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    def ready(server):
+        say(server)
+        url = f"{server.url}/v1/models/toy:predict"
+        client.append(threading.Thread(target=ask, args=(url,)))
+        client.append(threading.Thread(target=stop, args=(server.versions,)))
+        for thread in client:
+            thread.start()
+
+    monkeypatch.setattr(serve, "_say", ready)
+    flags = ("--model_name", "toy", "--batch_timeout_ms", 1500, *FREE)
+    before = signal.getsignal(signal.SIGINT)
+    found = command("--export_dir", export, *flags)
+    for thread in client:
+        thread.join(60)
+    assert signal.getsignal(signal.SIGINT) == before
+    assert answers == [{"predictions": [{"score": -0.1, "translation": "A v1"}]}]
+    assert found[0] == code and found[2] == "aevnmt serve: version 1 is ready\n"
+    said = addresses(found[1])
+    assert said["serving"] == f"toy, version 1 of {export}"
+    assert said["signatures"].startswith("attention, count, ")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", said["page"])
+    assert said["REST"] == f"{said['page']}v1/models/toy:predict"
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", said["gRPC"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_process_of_its_own(export, number, code):
+    words = ["--export_dir", export, "--model_name", "toy", *FREE]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aevnmt_tf.serve", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    try:
+        said = addresses("".join(process.stdout.readline() for _ in range(5)))
+        assert httpx.get(said["page"], timeout=60).status_code == 200
+        response = httpx.post(said["REST"], json={"instances": ["a"]}, timeout=60)
+        assert response.json()["predictions"][0]["translation"] == "A v1"
+        with grpc.insecure_channel(said["gRPC"]) as channel:
+            request = get_model_status_pb2.GetModelStatusRequest()
+            request.model_spec.name = "toy"
+            stub = model_service_pb2_grpc.ModelServiceStub(channel)
+            (state,) = stub.GetModelStatus(request, timeout=60).model_version_status
+            assert state.version == 1
+        process.send_signal(number)
+        output, messages = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == code and output == ""
+    assert messages == "aevnmt serve: version 1 is ready\n"
 
 
 @pytest.mark.parametrize(
@@ -133,22 +143,29 @@ def test_a_port_that_is_taken(command, export, flag, other):
         port = taken.getsockname()[1]
         code, output, messages = command("--export_dir", export, flag, port, other, 0)
     assert code == 2 and output == ""
-    assert f"cannot listen on 127.0.0.1:{port}: " in messages and f"give another {flag}" in (
-        messages.replace("--host or ", "")
-    )
+    assert f"cannot listen on 127.0.0.1:{port}: " in messages
+    assert f"give another {flag}" in messages.replace("--host or ", "")
     assert messages.count("\n") == 1
 
 
-def test_an_address_that_is_not_here(command, export):
-    flags = ("--port", 0, "--grpc_port", 0)
-    code, _, messages = command("--export_dir", export, "--host", "192.0.2.1", *flags)
-    assert code == 2 and "cannot listen on 192.0.2.1:0: " in messages
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+def test_an_address_that_is_not_here(command, export, host):
+    code, _, messages = command("--export_dir", export, "--host", host, *FREE)
+    assert code == 2 and f"cannot listen on {host}:0: " in messages
     assert messages.count("\n") == 1
 
 
 def test_a_model_that_cannot_be_loaded(command, tmp_path):
     (tmp_path / "3").mkdir()
     (tmp_path / "3" / "saved_model.pb").write_bytes(b"x")
-    code, output, messages = command("--export_dir", tmp_path, "--port", 0, "--grpc_port", 0)
+    code, output, messages = command("--export_dir", tmp_path, *FREE)
     assert code == 2 and output == ""
     assert f"cannot load {tmp_path / '3'}: " in messages and messages.count("\n") == 1
+
+
+def test_a_second_server_on_the_same_port(command, export):
+    """gRPC would share it in silence."""
+    with running_server(export) as running:
+        port = running.server.grpc_port
+        code, _, messages = command("--export_dir", export, "--port", 0, "--grpc_port", port)
+    assert code == 2 and f"cannot listen on 127.0.0.1:{port}" in messages

@@ -19,6 +19,8 @@ from aevnmt_tf.serving.versions import Versions
 
 # Longer messages are cut, as TensorFlow Serving does: they travel in a header.
 LONGEST_MESSAGE = 1024
+# Replies with more values are written by another thread than the event loop's.
+LARGE_REPLY = 4096
 
 
 def server(
@@ -83,14 +85,13 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             self._limits.check(inputs)
             future = version.submit(signature.name, inputs, rows=rows)
             outputs = await asyncio.wrap_future(future)
-        response = predict_pb2.PredictResponse()
-        response.model_spec.CopyFrom(
-            model_protos.spec(request.model_spec.name, version.number, signature=signature.name)
+        spec = model_protos.spec(
+            request.model_spec.name, version.number, signature=signature.name
         )
-        for name in wanted:
-            proto = proto_tensors.to_proto(outputs[name], signature.outputs[name].dtype)
-            response.outputs[name].CopyFrom(proto)
-        return response
+        outputs = {name: outputs[name] for name in wanted}
+        if sum(array.size for array in outputs.values()) > LARGE_REPLY:
+            return await asyncio.to_thread(_response, spec, outputs, signature)
+        return _response(spec, outputs, signature)
 
     @_with_status
     async def GetModelMetadata(self, request):
@@ -112,17 +113,17 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     @_with_status
     async def Classify(self, request):
         """No signature does this."""
-        raise _not_this_kind("classification", "classify")
+        raise status.no_such_method("classify")
 
     @_with_status
     async def Regress(self, request):
         """No signature does this."""
-        raise _not_this_kind("regression", "regress")
+        raise status.no_such_method("regress")
 
     @_with_status
     async def MultiInference(self, request):
         """No signature does this."""
-        raise _not_this_kind("classification", "classify")
+        raise status.no_such_method("classify")
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
@@ -148,6 +149,14 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         raise RequestError("UNIMPLEMENTED", "the model is chosen with --export_dir")
 
 
+def _response(spec, outputs, signature: Signature) -> predict_pb2.PredictResponse:
+    response = predict_pb2.PredictResponse(model_spec=spec)
+    for name, array in outputs.items():
+        proto = proto_tensors.to_proto(array, signature.outputs[name].dtype)
+        response.outputs[name].CopyFrom(proto)
+    return response
+
+
 def _which(model_spec) -> dict:
     number = model_spec.version.value if model_spec.HasField("version") else None
     return {"name": model_spec.name, "number": number, "label": model_spec.version_label}
@@ -166,10 +175,3 @@ def _wanted(signature: Signature, output_filter) -> list[str]:
             raise invalid(f"duplicate output tensor alias: {name}")
         seen.add(name)
     return list(output_filter) or list(signature.outputs)
-
-
-def _not_this_kind(kind: str, method: str) -> RequestError:
-    return invalid(
-        f"Expected {kind} signature method_name to be tensorflow/serving/{method}. "
-        "Was: tensorflow/serving/predict"
-    )

@@ -5,8 +5,6 @@ or `inputs` (columns: a value, or an object with one for each input). The reply 
 `predictions` in rows or `outputs` in columns. The name of a single output is left out.
 """
 
-import base64
-import binascii
 import json
 import math
 from collections.abc import Mapping
@@ -14,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from aevnmt_tf.serving.json_values import is_base64, quoted, to_json, to_tensor
 from aevnmt_tf.serving.limits import Limits
-from aevnmt_tf.serving.status import invalid
+from aevnmt_tf.serving.status import RequestError, invalid
 
-_TYPES = {type(None): "Null", dict: "Object", list: "Array", str: "String"}
-_NAMES = {"float32": "float", "float64": "double"}
 # More axes than any tensor has.
 DEEPEST = 32
-# Error messages quote the request up to here.
-LONGEST_QUOTE = 200
 
 
 def parse(body: bytes) -> dict:
@@ -40,7 +35,7 @@ def parse(body: bytes) -> dict:
     except (ValueError, RecursionError) as error:  # a number or a nesting without end
         raise invalid(f"JSON Parse error: {error}") from None
     if not isinstance(document, dict):
-        raise invalid(f"JSON Value: {_quoted(document)} Is not object")
+        raise invalid(f"JSON Value: {quoted(document)} Is not object")
     return document
 
 
@@ -49,7 +44,7 @@ def signature_name(document: dict) -> str:
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
-            f"JSON Value: {_quoted(document)} not formatted correctly. "
+            f"JSON Value: {quoted(document)} not formatted correctly. "
             "'signature_name' key must be a string value."
         )
     return name
@@ -59,17 +54,17 @@ def inputs(document: dict, signature, *, limits: Limits) -> dict[str, np.ndarray
     """The tensors of a request, for a signature's inputs."""
     if "instances" in document and "inputs" in document:
         raise invalid(
-            f"JSON Value: {_quoted(document)} Not formatted correctly expecting only one of "
+            f"JSON Value: {quoted(document)} Not formatted correctly expecting only one of "
             "'inputs' or 'instances' keys to exist "
         )
     if "instances" in document:
         rows = document["instances"]
         if not isinstance(rows, list):
             raise invalid(
-                f"JSON Value: {_quoted(document)} Excepting 'instances' to be an list/array"
+                f"JSON Value: {quoted(document)} Excepting 'instances' to be an list/array"
             )
         if not rows:
-            raise invalid(f"JSON Value: {_quoted(document)} No values in 'instances' array")
+            raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
         limits.check_lines(len(rows))
         return _from_rows(rows, signature.inputs)
     if "inputs" in document:
@@ -132,7 +127,7 @@ def _from_rows(rows: list, specs: Mapping) -> dict[str, np.ndarray]:
                     raise invalid(f"JSON object: does not have named input: {name}")
                 shape, flat = _tensor(value, name, specs[name], leading=1)
                 _check_same(shapes.setdefault(name, shape), shape)
-            except Exception as error:
+            except RequestError as error:
                 raise invalid(
                     f"Failed to process element: {number}{where} of 'instances' list. "
                     f"Error: INVALID_ARGUMENT: {error}"
@@ -141,7 +136,7 @@ def _from_rows(rows: list, specs: Mapping) -> dict[str, np.ndarray]:
         if are_objects and row.keys() != specs.keys():
             raise invalid(
                 f"Failed to process element: {number} of 'instances' list. JSON object: "
-                f"{_quoted(row)} keys must be equal to: {','.join(specs)}"
+                f"{quoted(row)} keys must be equal to: {','.join(specs)}"
             )
     return {
         name: _array(values[name], (len(rows), *shapes[name]), spec)
@@ -176,11 +171,7 @@ def _from_columns(value: Any, specs: Mapping) -> dict[str, np.ndarray]:
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and not _is_base64(value)
-
-
-def _is_base64(value: dict) -> bool:
-    return len(value) == 1 and isinstance(value.get("b64"), str)
+    return isinstance(value, dict) and not is_base64(value)
 
 
 def _array(flat: list, shape: tuple[int, ...], spec) -> np.ndarray:
@@ -203,7 +194,7 @@ def _tensor(value: Any, name: str, spec, *, leading: int) -> tuple[tuple[int, ..
     rank = None if spec.shape is None else len(spec.shape) - leading
     if rank is not None and len(shape) != rank:
         raise invalid(
-            f"JSON Value: {_quoted(value)} has {len(shape)} levels of lists, and input {name} "
+            f"JSON Value: {quoted(value)} has {len(shape)} levels of lists, and input {name} "
             f"needs {rank}"
         )
     flat: list = []
@@ -215,10 +206,10 @@ def _fill(value: Any, level: int, shape: tuple[int, ...], dtype, flat: list) -> 
     if not isinstance(value, list):
         if level != len(shape):
             raise invalid(
-                f"JSON Value: {_quoted(value)} found at incorrect level: {level + 1} in the "
+                f"JSON Value: {quoted(value)} found at incorrect level: {level + 1} in the "
                 f"JSON DOM. Expected at level: {len(shape)}"
             )
-        flat.append(_leaf(value, dtype))
+        flat.append(to_tensor(value, dtype))
         return
     if level >= len(shape):
         raise invalid(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
@@ -231,93 +222,14 @@ def _fill(value: Any, level: int, shape: tuple[int, ...], dtype, flat: list) -> 
         _fill(inner, level + 1, shape, dtype, flat)
 
 
-def _leaf(value: Any, dtype) -> Any:
-    """One value, where it is of the type and loses nothing by it."""
-    kind = dtype.name
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind == "string":
-        if isinstance(value, str):
-            return _encoded(value)
-        if isinstance(value, dict):
-            return _decoded(value)
-    elif kind == "bool":
-        if isinstance(value, bool):
-            return value
-    elif dtype.is_integer:
-        is_whole = is_number and isinstance(value, int)
-        if is_whole and int(dtype.min) <= value <= int(dtype.max):
-            return value
-    elif dtype.is_floating and is_number:
-        return _decimal(value, dtype)
-    raise invalid(
-        f"JSON Value: {_quoted(value)} Type: {_type(value)} is not of expected type: "
-        f"{_NAMES.get(kind, kind)}"
-    )
-
-
-def _encoded(value: str) -> bytes:
-    try:
-        return value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise invalid("JSON Parse error: The surrogate pair in string is invalid.") from None
-
-
-def _decoded(value: dict) -> bytes:
-    if not _is_base64(value):
-        raise invalid(f"JSON Value: {_quoted(value)} not formatted correctly for base64 data")
-    word = "".join(value["b64"].split()).rstrip("=")
-    try:
-        return base64.b64decode(word + "=" * (-len(word) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid("Unable to base64 decode") from None
-
-
-def _decimal(value: int | float, dtype) -> float:
-    if isinstance(value, int):
-        fits = abs(value) < 2 ** (np.finfo(dtype.as_numpy_dtype).nmant + 1)
-    else:
-        fits = not math.isfinite(value) or abs(value) <= float(dtype.max)
-    if not fits:
-        kind = _NAMES.get(dtype.name, dtype.name)
-        raise invalid(
-            f"Cannot convert JSON value: {_quoted(value)} to {kind} without loss of precision."
-        )
-    return float(value)
-
-
-def _type(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    return _TYPES.get(type(value), "Number")
-
-
-def _quoted(value: Any) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        text = "..."
-    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
-
-
 # Replies.
 
 
 def _to_json(name: str, array: np.ndarray) -> Any:
     as_bytes = name.endswith("_bytes")
-    flat = [_value(value, as_bytes) for value in array.ravel()]
+    flat = [to_json(value, as_bytes) for value in array.ravel()]
     for axis in range(array.ndim - 1, 0, -1):
         size = array.shape[axis]
         number = math.prod(array.shape[:axis])
         flat = [flat[size * row : size * (row + 1)] for row in range(number)]
     return flat if array.ndim else flat[0]
-
-
-def _value(value: Any, as_bytes: bool) -> Any:
-    if isinstance(value, bytes):
-        if as_bytes:
-            return {"b64": base64.b64encode(value).decode("ascii")}
-        return value.decode("utf-8", errors="replace")
-    if isinstance(value, np.floating):
-        # The shortest number that is this one: 0.2 and not 0.20000000298023224.
-        return float(str(value)) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value

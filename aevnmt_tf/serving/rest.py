@@ -17,9 +17,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from aevnmt_tf.serving import json_tensors, model_protos
+from aevnmt_tf.serving.json_values import LONGEST_QUOTE
 from aevnmt_tf.serving.limits import Limits
 from aevnmt_tf.serving.servable import DEFAULT_SIGNATURE
-from aevnmt_tf.serving.status import RequestError, invalid
+from aevnmt_tf.serving.status import RequestError, invalid, no_such_method
 from aevnmt_tf.serving.versions import HIGHEST, Versions
 
 PAGE = Path(__file__).parent / "page"
@@ -57,13 +58,24 @@ def app(
     if (page / "index.html").exists():
         routes += [
             Route("/", lambda request: FileResponse(page / "index.html")),
-            Mount("/page", StaticFiles(directory=page)),
+            Mount("/page", _PageFiles(directory=page)),
         ]
 
     def refused(request: Request, error: HTTPException) -> Response:
         return _json({"error": error.detail}, error.status_code, error.headers)
 
-    return Headers(Starlette(routes=routes, exception_handlers={HTTPException: refused}))
+    made = Starlette(routes=routes, exception_handlers={HTTPException: refused})
+    made.router.redirect_slashes = False
+    return Headers(made)
+
+
+class _PageFiles(StaticFiles):
+    """What a browser can use; the folder is a package of Python as well."""
+
+    async def get_response(self, path, scope):
+        if Path(path).suffix not in (".html", ".css", ".js", ".svg"):
+            raise HTTPException(404)
+        return await super().get_response(path, scope)
 
 
 class Headers:
@@ -130,7 +142,7 @@ class Api:
         if request.method == "POST" and (match := _PREDICT.fullmatch(path)):
             which = _which(match)
             if match["method"].lower() != "predict":
-                raise _not_this_kind(match["method"].lower())
+                raise no_such_method(match["method"].lower())
             return await self._predict(request, which)
         if request.method == "GET" and (match := _STATUS.fullmatch(path)):
             if match["name"] is None:
@@ -139,7 +151,7 @@ class Api:
                 return _json({"models": [self._versions.model_name]})
             which = _which(match)
             return self._metadata(which) if match["metadata"] else self._status(which)
-        raise invalid(f"Malformed request: {request.method} {path}")
+        raise invalid(f"Malformed request: {request.method} {path[:LONGEST_QUOTE]}")
 
     def _status(self, which: dict) -> Response:
         if which["label"]:
@@ -223,14 +235,6 @@ def _which(match: re.Match) -> dict:
         "number": None if number is None else int(number),
         "label": unquote(match["label"] or ""),
     }
-
-
-def _not_this_kind(method: str) -> RequestError:
-    kind = {"classify": "classification", "regress": "regression"}[method]
-    return invalid(
-        f"Expected {kind} signature method_name to be tensorflow/serving/{method}. "
-        "Was: tensorflow/serving/predict"
-    )
 
 
 def _too_large(most: int) -> RequestError:

@@ -17,7 +17,7 @@ from aevnmt_tf.serving.batching import Batcher
 from aevnmt_tf.serving.limits import Limits
 from aevnmt_tf.serving.versions import Versions, check
 
-# Ports that are connected to one another wait this long for requests under way.
+# A server that stops waits this long for requests under way.
 GRACE_SECONDS = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -54,6 +54,7 @@ class Server:
         self.port = options.port
         self.grpc_port = options.grpc_port
         self.signal: int | None = None
+        self.versions: Versions | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
 
@@ -69,7 +70,7 @@ class Server:
         # What can go wrong at once should, before seconds are spent on loading.
         check(options.export_dir)
         batcher = Batcher(num_threads=options.num_threads or _num_cores())
-        versions = Versions(
+        self.versions = versions = Versions(
             options.export_dir,
             model_name=options.model_name,
             batcher=batcher,
@@ -108,6 +109,8 @@ class Server:
                 log_level="critical",  # what clients do wrong is told to them
                 access_log=False,
                 server_header=False,
+                # A client that comes back after a while finds its connection.
+                timeout_keep_alive=75,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )
         )

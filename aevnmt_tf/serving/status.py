@@ -39,6 +39,15 @@ def invalid(message: str) -> RequestError:
     return RequestError("INVALID_ARGUMENT", message)
 
 
+def no_such_method(method: str) -> RequestError:
+    """For :classify and :regress, which no signature of ours is for."""
+    kind = {"classify": "classification", "regress": "regression"}[method]
+    return invalid(
+        f"Expected {kind} signature method_name to be tensorflow/serving/{method}. "
+        "Was: tensorflow/serving/predict"
+    )
+
+
 def of(error: BaseException) -> RequestError:
     """Any exception as a RequestError; those of TensorFlow keep their code."""
     if isinstance(error, RequestError):

@@ -1,5 +1,6 @@
 """The benchmark of serving, with a toy model."""
 
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.serving import toy_model
+from tests.serving.running import running_server
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
@@ -16,6 +18,22 @@ def export(tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     toy_model.save(folder, 1)
     return folder
+
+
+@pytest.fixture
+def in_thread(monkeypatch, command):
+    """The server is a thread of this process, which starts at once."""
+    from benchmarks import serve
+
+    @contextlib.contextmanager
+    def server(export_dir, *flags):
+        options = dict(zip(flags[::2], map(int, flags[1::2]), strict=True))
+        options = {name.removeprefix("--"): value for name, value in options.items()}
+        with running_server(Path(export_dir), **options) as running:
+            url = f"{running.server.url}{running.model}:predict"
+            yield {"REST": url, "gRPC": f"127.0.0.1:{running.server.grpc_port}"}
+
+    monkeypatch.setattr(serve, "server", server)
 
 
 @pytest.fixture
@@ -36,7 +54,7 @@ def command(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])
-def test_all_is_measured(command, export, tmp_path, protocol):
+def test_all_is_measured(command, in_thread, export, tmp_path, protocol):
     (tmp_path / "x").write_text("one\n\ntwo three\nfour\n")
     flags = "--clients 5 --requests 40 --single 10 --sentences 3 --json".split()
     code, output, messages = command(
@@ -58,7 +76,7 @@ def test_all_is_measured(command, export, tmp_path, protocol):
     assert results["gemm_gflops"] == results["machine"]["gemm_gflops"] == 123.0
 
 
-def test_failed_requests_are_counted(command, export):
+def test_failed_requests_are_counted(command, in_thread, export):
     """The server refuses more than one that waits."""
     flags = "--clients 8 --requests 40 --single 2 --json".split()
     slow = ["--", "--max_queue", 1, "--batch_timeout_ms", 20]
@@ -67,6 +85,14 @@ def test_failed_requests_are_counted(command, export):
     assert code == 2 and results["errors"] > 0 and "429" in results["error"]
     assert results["batched"]["requests"] + results["errors"] == 40
     assert f"{results['errors']} requests failed" in messages
+
+
+@pytest.mark.slow
+def test_the_server_is_a_process(command, export):
+    flags = "--clients 8 --requests 40 --single 5 --json".split()
+    code, output, messages = command("--export_dir", export, *flags)
+    assert code == 0, messages
+    assert json.loads(output)["batched"]["requests"] == 40
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from aevnmt_tf import command, flags
 from aevnmt_tf.errors import UserError
@@ -55,6 +56,9 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     lines = sentences(args)
+    from aevnmt_tf.serving import versions
+
+    versions.check(Path(args.export_dir))
     before = machine.gemm_gflops()
     with server(args.export_dir, *args.server_flags) as addresses:
         results = asyncio.run(measure(addresses, lines, args))

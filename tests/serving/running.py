@@ -1,0 +1,69 @@
+"""A server that runs in a thread of the test's process."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import threading
+
+import httpx
+
+from aevnmt_tf.serving.server import Options, Server
+
+
+@dataclasses.dataclass
+class Running:
+    """The server and how to talk to it."""
+
+    server: Server
+    client: httpx.Client
+    reports: list
+
+    @property
+    def model(self):
+        return f"/v1/models/{self.server.options.model_name}"
+
+    def predict(self, document, *, version=None):
+        which = "" if version is None else f"/versions/{version}"
+        return self.client.post(f"{self.model}{which}:predict", json=document)
+
+
+@contextlib.contextmanager
+def running_server(export_dir, **options):
+    """Serve a folder on free ports; gives a Running."""
+    reports = []
+    server = Server(
+        Options(export_dir=export_dir, port=0, grpc_port=0, **options), report=reports.append
+    )
+    ready, problem = threading.Event(), []
+
+    def serve():
+        try:
+            asyncio.run(server.run(ready=lambda _: ready.set(), handle_signals=False))
+        except BaseException as error:
+            problem.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        ready.wait(timeout=120)
+        if problem:
+            raise problem[0]
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            yield Running(server, client, reports)
+    finally:
+        server.stop()
+        thread.join(timeout=120)
+    assert not thread.is_alive() and not problem
+
+
+def strict(response):
+    """The document of a reply, which must be strict JSON."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is not JSON")
+
+    assert response.headers["content-type"] == "application/json"
+    return json.loads(response.content.decode("utf-8"), parse_constant=refuse)
