@@ -32,7 +32,8 @@ def read(path) -> dict[str, Curve]:
             value = values.get(key)
             if isinstance(value, int | float) and math.isfinite(value):
                 curves.setdefault(key, []).append((values["step"], float(value)))
-    return curves
+    # A model without z has no KL, and training writes zeros.
+    return {key: curve for key, curve in curves.items() if any(value for _, value in curve)}
 
 
 def draw(runs: Mapping[str, Sequence[Mapping[str, Curve]]], path, *, title: str = "") -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from aevnmt_tf import run_directory
 from aevnmt_tf.analysis import external_metrics, tables
 from aevnmt_tf.experiments import evaluations
-from aevnmt_tf.experiments.plan import OWN_DEV, System, TablePlan
+from aevnmt_tf.experiments.plan import ONLY_DEV, OWN_DEV, System, TablePlan
 from aevnmt_tf.experiments.runs import Run, Runs
 
 # They say which run it is, and not what the system is.
@@ -95,7 +95,7 @@ def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
     wanted = evaluations.scored_metrics(runs.plan.metrics, programs)
     for test in run.system.tests:
         if runs.plan.tests[test] == OWN_DEV:
-            described["tests"][test] = _dev_scores(runs.plan.metrics, results)
+            described["tests"][test] = _dev_scores(run, runs.plan.metrics, results)
             for name, signature in results.get("signatures", {}).items():
                 if name in runs.plan.metrics:
                     about["signatures"].setdefault(name, signature)
@@ -110,10 +110,12 @@ def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
     return described
 
 
-def _dev_scores(metrics, results: Mapping[str, Any]) -> dict[str, float]:
+def _dev_scores(run: Run, metrics, results: Mapping[str, Any]) -> dict[str, float]:
     """The scores of the best evaluation on dev during training."""
     best = results.get("best") or {}
-    found = {name: best.get(f"dev_{name}") for name in metrics}
+    # Without z there is no KL; training writes a zero.
+    lacks = {"cond": ONLY_DEV, "joint": ("kl", "active_units")}.get(run.hp.model_type, ())
+    found = {name: best.get(f"dev_{name}") for name in metrics if name not in lacks}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -122,13 +124,12 @@ def _point(runs: Runs, system: System, point, *, missing) -> dict[str, Any]:
     found: dict[str, list[float]] = {"bleu": [], "kl": []}
     for seed in system.grid_seeds:
         run = runs.run(system, seed=seed, point=point)
-        best = (run.results() or {}).get("best") if run.is_finished() else None
-        if best is None:
+        results = run.results() if run.is_finished() else None
+        if results is None:
             missing.append(run.name)
             continue
-        for name, values in found.items():
-            if best.get(f"dev_{name}") is not None:
-                values.append(best[f"dev_{name}"])
+        for name, value in _dev_scores(run, found, results).items():
+            found[name].append(value)
     return {"point": dict(point), "dev": found}
 
 

@@ -87,10 +87,11 @@ class Scheduler:
 
     def _start_some(self) -> int:
         """Start what can start; return how many tasks have left the queue."""
-        done = {*self._outcome.found, *self._outcome.done}
-        lost = {*self._outcome.failed, *self._outcome.blocked}
         left = 0
         for task in list(self._waiting):
+            # Anew for each: what is found to be done lets the next one start.
+            done = {*self._outcome.found, *self._outcome.done}
+            lost = {*self._outcome.failed, *self._outcome.blocked}
             missing = [need.name for need in task.needs if need.name in lost]
             if missing:
                 self._outcome.blocked[task.name] = missing[0]

@@ -22,6 +22,10 @@ def test_reads_the_points_and_leaves_out_what_is_none(tmp_path):
     )
     assert curves.read(path) == {"dev_bleu": [(10, 3.5), (20, 4.5)], "dev_kl": [(10, 2.0)]}
     assert curves.read(tmp_path / "none") == {}
+    path = write(
+        path, {"step": 1, "dev_bleu": 0.0, "dev_kl": 0.0}, {"step": 2, "dev_bleu": 1.0}
+    )
+    assert curves.read(path) == {"dev_bleu": [(1, 0.0), (2, 1.0)]}  # cond
 
 
 def test_draws_a_panel_for_each_kind_of_curve(tmp_path):

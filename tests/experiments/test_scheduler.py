@@ -67,6 +67,13 @@ def test_runs_what_is_missing_after_what_it_needs(run, tmp_path):
     assert said[-1].startswith("[3/3] a: done in 0:0")
 
 
+def test_what_is_found_done_lets_the_next_start_before_others(run, tmp_path):
+    (tmp_path / "old").write_text("there")
+    old = Fake(tmp_path, "old")
+    tasks = [old, Fake(tmp_path, "after", needs=[old]), Fake(tmp_path, "other")]
+    assert run(tasks)[0].done == ["after", "other"]
+
+
 def test_a_failure_is_reported_and_the_rest_goes_on(run, tmp_path):
     crash = Fake(tmp_path, "x/crash", source="raise SystemExit('the reason')")
     empty = Fake(tmp_path, "empty", source="pass")
