@@ -66,6 +66,7 @@ def save_run(folder, system="source_only", **changes):
         {"step": 5, "dev_bleu": 9.0},
         {"step": 7, "loss": 1.0},
         {"step": 7, "dev_bleu": 12.5},
+        {"step": 7, "dev_bleu": None},  # not finite
     ]
     lines = "".join(json.dumps(report) + "\n" for report in reports)
     (folder / run_directory.METRICS).write_text(lines)

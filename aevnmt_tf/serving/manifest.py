@@ -68,9 +68,8 @@ def describe_run(run, *, checkpoint=None) -> dict:
     # The mean of several checkpoints is not evaluated.
     if folder.parent.name != run_directory.AVERAGE:
         lines = metrics_file.MetricsFile(run / run_directory.METRICS).read()
-        scores = [
-            line["dev_bleu"] for line in lines if line["step"] == step and "dev_bleu" in line
-        ]
+        found = [line.get("dev_bleu") for line in lines if line["step"] == step]
+        scores = [score for score in found if isinstance(score, int | float)]
         if scores:
             dev = {"bleu": scores[-1], "signature": _signature_of_bleu(run, metrics)}
     return {
