@@ -7,6 +7,8 @@ For a laptop, a demo, a test; TensorFlow Serving takes the same folder. A new ve
 loaded beside the old one and then takes over. Ctrl-C finishes the requests under way.
 """
 
+import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -19,7 +21,9 @@ def parser() -> command.Parser:
     p.add_argument(
         "--export_dir", required=True, metavar="D", help="folder of versions: D/1, D/2 ..."
     )
-    p.add_argument("--model_name", default="aevnmt", metavar="NAME", help="default: aevnmt")
+    p.add_argument(
+        "--model_name", type=_name, default="aevnmt", metavar="NAME", help="default: aevnmt"
+    )
     p.add_argument(
         "--host",
         default="127.0.0.1",
@@ -72,6 +76,13 @@ def parser() -> command.Parser:
 
 _port = flags.number(int, lambda n: 0 <= n < 2**16, "from 0 to 65535")
 _milliseconds = flags.number(float, lambda n: 0 <= n < float("inf"), "0 or more")
+
+
+def _name(word: str) -> str:
+    # What a path of the REST API can hold.
+    if not re.fullmatch(r"[\w.-]+", word, re.ASCII):
+        raise argparse.ArgumentTypeError(f"must be letters, digits, ., _ and -, not {word!r}")
+    return word
 
 
 def run(args) -> int:

@@ -60,6 +60,10 @@ class Queue:
             self._batcher.changed.notify()
         return task.future
 
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return len(self._tasks)
+
     # The next three are called with the batcher's lock held.
 
     def is_ready(self, now: float) -> bool:

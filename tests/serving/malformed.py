@@ -184,7 +184,7 @@ def too_large(dice):
 
 
 def too_large_unpacked(dice):
-    content = gzip.compress(b" " * dice.randint(MOST_BYTES + 1, 100 * MOST_BYTES), mtime=0)
+    content = gzip.compress(b" " * dice.randint(MOST_BYTES + 1, 10 * MOST_BYTES), mtime=0)
     return Malformed(content, codes=(413,), headers={"content-encoding": "gzip"})
 
 

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import json
 import threading
+import time
 
 import httpx
 
@@ -26,6 +27,16 @@ class Running:
     def predict(self, document, *, version=None):
         which = "" if version is None else f"/versions/{version}"
         return self.client.post(f"{self.model}{which}:predict", json=document)
+
+    def wait_for_queue(self, number, signature="serving_default"):
+        """Wait until so many requests wait for their batch."""
+        with self.server.versions.using(self.server.options.model_name) as version:
+            queue = version.queues[signature]
+        for _ in range(6000):
+            if len(queue) >= number:
+                return
+            time.sleep(0.01)
+        raise AssertionError("waited in vain")
 
 
 @contextlib.contextmanager

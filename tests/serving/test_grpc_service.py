@@ -286,6 +286,17 @@ def test_limits_and_full_queues(toy_export, start_server):
     assert codes == ["OK", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"]
 
 
+def test_requests_under_way_are_answered_when_the_server_stops(toy_export, start_server):
+    with start_server(toy_export, batch_timeout_ms=1000.0) as running:
+        with grpc.insecure_channel(f"127.0.0.1:{running.server.grpc_port}") as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            futures = [stub.Predict.future(request_for(source=[n]), timeout=60) for n in "ab"]
+            running.wait_for_queue(2)
+            running.server.stop()
+            texts = [f.result().outputs["translation"].string_val[0] for f in futures]
+    assert texts == [b"A v1", b"B v1"]
+
+
 def test_a_cancelled_request_is_not_run(toy_export, start_server):
     options = {"batch_timeout_ms": 700.0, "max_batch_size": 100}
     with start_server(toy_export, **options) as running:

@@ -185,12 +185,12 @@ def test_a_new_version_takes_over_without_dropping_a_request(
 
 
 def test_requests_under_way_are_answered_when_the_server_stops(toy_export, start_server):
-    """The batch waits two seconds for others; the stop comes before."""
-    with start_server(toy_export, batch_timeout_ms=2000.0) as running:
+    """The batch waits a second for others; the stop comes before."""
+    with start_server(toy_export, batch_timeout_ms=1000.0) as running:
         url = running.server.url
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             futures = [pool.submit(running.predict, {"instances": [n]}) for n in "abcd"]
-            threading.Event().wait(1)
+            running.wait_for_queue(4)
             running.server.stop()
             responses = [future.result() for future in futures]
     assert [r.json()["predictions"][0]["translation"] for r in responses] == [
