@@ -33,15 +33,22 @@ SEED = 1
 _seeded = []  # nothing, or that TensorFlow is
 
 
-@pytest.fixture(autouse=True)
-def seed() -> int:
-    """Seeds whatever random generators are loaded, and gives the seed."""
-    random.seed(SEED)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(SEED)
-    # TensorFlow once: seeding it throws away every optimised graph, and noise of ours is
-    # a function of its arguments. It is not imported for the tests that do without it.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Seeds TensorFlow once, before any fixture of a module has traced a graph.
+
+    Seeding throws away every optimised graph, and noise of ours is a function of its arguments.
+    TensorFlow is not imported for the tests that do without it.
+    """
     if "tensorflow" in sys.modules and not _seeded:
         sys.modules["tensorflow"].random.set_seed(SEED)
         _seeded.append(True)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """Seeds the other random generators that are loaded, and gives the seed."""
+    random.seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
     return SEED
