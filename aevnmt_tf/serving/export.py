@@ -51,9 +51,8 @@ def export_runs(
     """
     export_folder.choose(export_dir, version)  # before the slow part
     runs = list(runs)
-    loaded = translator.load(runs, checkpoint=checkpoint, **(overrides or {}))
+    loaded, described = _load(runs, checkpoint=checkpoint, overrides=overrides or {})
     choices = signatures.Choices.of(loaded, **options)
-    described = [manifest.describe_run(run, checkpoint=checkpoint) for run in runs]
     is_moses = loaded.hp.text_pipeline == "moses"
     return export(
         loaded,
@@ -64,6 +63,23 @@ def export_runs(
         runs=described,
         text_folder=Path(runs[0]) / run_directory.TEXT if is_moses else None,
     )
+
+
+def _load(runs, *, checkpoint, overrides):
+    """The translator of some runs, and what the manifest says of each."""
+
+    def describe():
+        return [manifest.describe_run(run, checkpoint=checkpoint) for run in runs]
+
+    are_runs = all((Path(run) / run_directory.HPARAMS).is_file() for run in runs)
+    before = describe() if are_runs else []
+    loaded = translator.load(runs, checkpoint=checkpoint, **overrides)
+    for run, old, new in zip(runs, before, describe(), strict=True):
+        if old["checkpoint"] != new["checkpoint"]:  # a training run that goes on
+            raise UserError(
+                f"{run} got new weights while they were loaded: run the same command again"
+            )
+    return loaded, before
 
 
 def export(

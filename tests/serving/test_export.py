@@ -1,6 +1,7 @@
 """The command: what lies in the folder, what is said, what is refused."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 import aevnmt_tf
-from aevnmt_tf import export, run_directory
+from aevnmt_tf import export, run_directory, translator
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.serving import batching_file, manifest, signatures, warmup
 from aevnmt_tf.serving import export as exporting
@@ -121,39 +122,59 @@ def test_manifest(shared, run):
     assert set(found["signatures"]) == set(tiny_export.SIGNATURES)
 
 
-def test_the_commit():
-    """By another way to the same; None in a copy of the package that git does not know."""
-    folder = Path(aevnmt_tf.__file__).parents[1]
-    head = folder / ".git" / "HEAD"
-    if not head.is_file():
-        assert manifest.git() is None
-        return
-    words = head.read_text().split()
-    if len(words) == 2 and (folder / ".git" / words[1]).is_file():
-        words = [(folder / ".git" / words[1]).read_text().strip()]
-    commit = manifest.git()["commit"]
-    assert len(commit) == 40 and (len(words) == 2 or words[-1] == commit)
-
-
-def test_no_commit_of_a_repository_around_the_package(tmp_path, monkeypatch):
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A git repository with a package in it that stands for ours."""
+    package = tmp_path / "aevnmt_tf"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(aevnmt_tf, "__file__", str(package / "__init__.py"))
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    (tmp_path / "aevnmt_tf").mkdir()
-    (tmp_path / "aevnmt_tf" / "__init__.py").write_text("")
-    monkeypatch.setattr(aevnmt_tf, "__file__", str(tmp_path / "aevnmt_tf" / "__init__.py"))
-    assert manifest.git() is None
+    return tmp_path
+
+
+def test_the_commit(repository):
+    git = ["git", "-C", repository, "-c", "user.name=n", "-c", "user.email=e@example.org"]
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "--no-verify", "-m", "first"], check=True)
+    (head,) = (repository / ".git" / "refs" / "heads").iterdir()
+    commit = head.read_text().strip()
+    assert manifest.git() == {"commit": commit, "changed": False}
+    (repository / "aevnmt_tf" / "__init__.py").write_text("import os")
+    assert manifest.git() == {"commit": commit, "changed": True}
+
+
+def test_no_commit_of_a_repository_around_the_package(repository, monkeypatch):
+    assert manifest.git() is None  # it has no such file
     monkeypatch.setenv("PATH", "")
     assert manifest.git() is None
 
 
 def test_scores_of_other_weights_are_not_claimed(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "copy")
     for name in ("checkpoints", "average"):
-        (run / name).symlink_to(run / "best")
-    try:
-        assert manifest.describe_run(run, checkpoint="average")["dev"] is None
-        assert manifest.describe_run(run, checkpoint="last")["dev"]["bleu"] == 12.5
-    finally:
-        for name in ("checkpoints", "average"):
-            (run / name).unlink()
+        (copy / name).symlink_to(copy / "best")
+    assert manifest.describe_run(copy, checkpoint="average")["dev"] is None
+    assert manifest.describe_run(copy, checkpoint="last")["dev"]["bleu"] == 12.5
+    (copy / run_directory.RESULTS).unlink()  # it is still training
+    assert "nrefs:1" in manifest.describe_run(copy)["dev"]["signature"]
+    (copy / run_directory.METRICS).unlink()
+    assert manifest.describe_run(copy)["dev"] is None
+
+
+def test_weights_that_change_while_they_are_loaded(run, tmp_path, monkeypatch):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    load = translator.load
+
+    def slow(*args, **options):
+        loaded = load(*args, **options)
+        (copy / "best" / "step-000000007").rename(copy / "best" / "step-000000009")
+        return loaded
+
+    monkeypatch.setattr(translator, "load", slow)
+    with pytest.raises(UserError, match="got new weights while they were loaded: run the same"):
+        exporting.export_runs([copy], tmp_path / "d")
+    assert not (tmp_path / "d").exists()
 
 
 def test_text_forms():
