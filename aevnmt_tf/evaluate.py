@@ -187,14 +187,23 @@ def _check(args):
         folder = os.path.dirname(os.path.abspath(path or "."))
         if not os.path.isdir(folder):
             raise UserError(f"cannot write {path}: there is no folder {folder}")
+    inputs = [args.src, args.ref, *(path for _, _, path in args.systems)]
+    for path in filter(os.path.isfile, filter(None, (args.output, args.sentences, args.plot))):
+        for other in filter(None, inputs):
+            if os.path.exists(other) and os.path.samefile(path, other):
+                raise UserError(f"{path} is an input as well: give another file")
 
 
 def _metrics(args):
-    names = [word.strip().lower() for word in (args.metrics or "bleu,chrf,ter").split(",")]
+    words = "bleu,chrf,ter" if args.metrics is None else args.metrics
+    names = [word.strip().lower() for word in words.split(",")]
     # A path that is given says that its metric is wanted.
     names += ["meteor"] if args.meteor_jar else []
     names += ["beer"] if args.beer else []
-    return list(dict.fromkeys(name for name in names if name))
+    wanted = list(dict.fromkeys(name for name in names if name))
+    if not wanted:
+        raise UserError("--metrics names no metric: give some of bleu, chrf and ter")
+    return wanted
 
 
 def _decoding(args):

@@ -84,7 +84,7 @@ def evaluate_run(
     """
     translator, rule = load(run, checkpoint=checkpoint, decoding=decoding)
     if test_sets is None:
-        sets = evaluation_sets.of_run(translator.hp)
+        sets = evaluation_sets.of_run(translator.hp, run=_listed(run)[0])
     elif isinstance(test_sets, Mapping):
         languages = {"src": translator.hp.src, "tgt": translator.hp.tgt}
         sets = evaluation_sets.from_prefixes(test_sets, **languages)
@@ -105,8 +105,12 @@ def evaluate_run(
 
 def run_name(run):
     """Return what a run, or several, is called: the name of its directory."""
-    runs = run if isinstance(run, list | tuple) else [run]
-    return "+".join(Path(os.path.abspath(one)).name for one in runs)
+    return "+".join(Path(os.path.abspath(one)).name for one in _listed(run))
+
+
+def _listed(run):
+    """The runs of an ensemble, or the one run, as a list."""
+    return list(run) if isinstance(run, list | tuple) else [run]
 
 
 def load(run, *, checkpoint=None, decoding=None):
@@ -127,7 +131,7 @@ def load(run, *, checkpoint=None, decoding=None):
 
 def about_run(run, translator, rule, *, checkpoint, seed):
     """Return what a result says of a run: where it is, its weights, how it was searched."""
-    runs = run if isinstance(run, list | tuple) else [run]
+    runs = _listed(run)
     weights = [run_directory.find_weights(one, checkpoint=checkpoint) for one in runs]
     names = [f"{folder.parent.name}/{folder.name}" for folder in weights]
     return {

@@ -1,5 +1,6 @@
 """One evaluation from beginning to end: systems and sets to results; what the command does."""
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -168,7 +169,8 @@ def _sets(request, loaded, models, report):
             tgt=loaded.language if hp is None else hp.tgt,
             errors=request.errors,
         )
-    sets = evaluation_sets.of_run(hp, errors=request.errors)
+    own = models[0].split(",")[0]
+    sets = evaluation_sets.of_run(hp, run=own, errors=request.errors)
     if report is not None:
         files = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
         report(f"evaluating on the run's own {files}")
@@ -201,6 +203,9 @@ def _files(request, name, sets):
         return {}
     models = [one for one in request.systems if one[0]]
     if len(models) == len(sets) == 1 and not Path(request.output).is_dir():
+        folder = Path(request.output).absolute().parent
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise UserError(f"cannot write {request.output}: {folder} is no folder to write in")
         return {sets[0].name: request.output}
     return evaluation.set_files(Path(request.output) / name, sets)
 

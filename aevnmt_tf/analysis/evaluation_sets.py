@@ -69,23 +69,32 @@ def from_prefixes(named: Mapping[str, str], *, src, tgt, errors="strict"):
     ]
 
 
-def of_run(hp, *, errors="strict") -> list[EvaluationSet]:
+def of_run(hp, *, run, errors="strict") -> list[EvaluationSet]:
     """Return a run's own test sets, or its development sets where it has no test set.
 
     After the Moses pipeline these are the raw files that were kept.
+
+    Args:
+        hp: the run's settings.
+        run: its directory, which has the demo corpus if it was trained on that.
+        errors: as in from_files.
     """
     from aevnmt_tf.data import manifest
 
-    for kind in ("test", "dev"):
-        prefixes = manifest.raw_prefixes(getattr(hp, f"{kind}_prefix"))
-        if prefixes:
-            # Sets of different folders may share a name, and nobody has named them.
-            names = [Path(prefix).name for prefix in prefixes]
-            if len(set(names)) < len(names):
-                names = [f"{number}_{name}" for number, name in enumerate(names)]
-            named = dict(zip(names, prefixes, strict=True))
-            return from_prefixes(named, src=hp.src, tgt=hp.tgt, errors=errors)
-    raise UserError("the run's settings name no test_prefix and no dev_prefix: give --test")
+    named = {"test": hp.test_prefix, "dev": hp.dev_prefix}
+    if hp.train_prefix is None and named["test"] is None:
+        named["test"] = str(Path(run) / "demo" / "test")
+    prefixes = manifest.raw_prefixes(named["test"]) or manifest.raw_prefixes(named["dev"])
+    if not prefixes:
+        raise UserError(
+            f"{run} has no test_prefix and no dev_prefix in its settings: give --test"
+        )
+    # Sets of different folders may share a name, and nobody has named them.
+    names = [Path(prefix).name for prefix in prefixes]
+    if len(set(names)) < len(names):
+        names = [f"{number}_{name}" for number, name in enumerate(names)]
+    named = dict(zip(names, prefixes, strict=True))
+    return from_prefixes(named, src=hp.src, tgt=hp.tgt, errors=errors)
 
 
 def read_lines(path, *, errors="strict") -> list[str]:

@@ -211,7 +211,8 @@ def verdict(found):
         kind = "source only"
         sentence = (
             f"z is in use for the source only: with another sentence's z, log P(x|z) falls by "
-            f"{z['log_px_loss']:.2f} nats, but log P(y|x, z) does not, and {bleu} ({says})"
+            f"{z['log_px_loss']:.2f} nats, but log P(y|x, z) by {z['log_py_loss']:.2f}, and "
+            f"{bleu} ({says})"
         )
     else:
         kind = "ignored"

@@ -32,6 +32,7 @@ def draw(found):
     scores = [found["z"][kind]["bleu"] for kind in latent.KINDS]
     bars = right.bar(latent.KINDS, scores, color=["C0", "C1", "C2", "C3"])
     right.bar_label(bars, fmt="%.1f")
+    right.margins(y=0.1)  # room for the numbers
     right.set_xlabel("z")
     right.set_ylabel("BLEU")
     right.set_title(f"verdict: {found['verdict']}")

@@ -49,3 +49,25 @@ def test_dev_bleu_is_what_the_best_weights_translate(demo):
     score = metrics.score(translator.load(out_dir).translate(source), reference)
     assert score["bleu"].value == pytest.approx(best["dev_bleu"])
     assert score["chrf"].value == pytest.approx(best["dev_chrf"])
+
+
+def test_evaluate_finds_the_test_set_and_that_z_is_in_use(demo):
+    out_dir, _ = demo
+    words = ["--model", str(out_dir), "--metrics", "bleu", "--latent", "--samples", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "aevnmt_tf.evaluate", *words, "--json"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (system,) = found["systems"]
+    assert system["sets"]["test"]["source"] == str(out_dir / "demo" / "test.en")
+    assert system["all"]["scores"]["bleu"]["score"] > 60
+    latent = found["latent"]
+    assert latent["verdict"] in ("in use", "source only"), latent["sentence"]
+    assert latent["mutual_information"] > 0.5
+    assert latent["elbo"] < latent["iw_log_pxy"]
+    z = latent["z"]
+    assert z["mean"]["log_px"] > z["zero"]["log_px"] > z["other"]["log_px"]
