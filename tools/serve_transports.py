@@ -1,20 +1,24 @@
 """How tools/serve_client.py talks to a server: REST or gRPC, with TensorFlow Serving's words.
 
 Both have `predict(signature, inputs) -> outputs`, columns by name, and `signatures()`. REST
-needs the standard library alone; gRPC needs tensorflow-serving-api, which imports TensorFlow.
+needs the standard library alone; gRPC needs tensorflow-serving-api.
 """
 
+import contextlib
 import http.client
+import importlib.util
 import ipaddress
 import json
 import math
 import os
 import random
 import struct
+import sys
+import types
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import sleep
 from typing import Any, TypeVar
 
@@ -145,11 +149,29 @@ def _seconds(header: str | None) -> float | None:
         return None
 
 
+@contextlib.contextmanager
+def without_tensorflow() -> Iterator[None]:
+    """Here, `tensorflow` is a folder of messages, which is all that the stubs need of it.
+
+    TensorFlow itself takes seconds to import, and writes to stderr while it is.
+    """
+    spec = None if "tensorflow" in sys.modules else importlib.util.find_spec("tensorflow")
+    if spec is None:
+        yield
+        return
+    folder = types.ModuleType("tensorflow")
+    folder.__path__ = list(spec.submodule_search_locations or ())
+    sys.modules["tensorflow"] = folder
+    try:
+        yield
+    finally:
+        del sys.modules["tensorflow"]
+
+
 class Grpc:
     """A client of the gRPC API at HOST:PORT."""
 
     def __init__(self, address: str, *, model: str, version: int | None, timeout: float):
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
@@ -158,11 +180,13 @@ class Grpc:
             )
         try:
             import grpc
-            from tensorflow_serving.apis import (
-                get_model_metadata_pb2,
-                predict_pb2,
-                prediction_service_pb2_grpc,
-            )
+
+            with without_tensorflow():
+                from tensorflow_serving.apis import (
+                    get_model_metadata_pb2,
+                    predict_pb2,
+                    prediction_service_pb2_grpc,
+                )
         except ImportError as error:
             raise ClientError(
                 f"--grpc needs tensorflow-serving-api (pip install it, or use --rest): {error}"

@@ -186,26 +186,28 @@ def test_no_server(client, capsys, flag):
     assert "there is no" in err and address in err and err.count("\n") == 1
 
 
-def test_rest_needs_the_standard_library_alone(server):
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        ALONE,
-        str(TOOLS / "serve_client.py"),
-        server.url,
-    ]
-    done = subprocess.run(command, input="zürich\nb\r\n".encode(), capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == "ZÜRICH\nB\n"
-
-
-# -S leaves out installed packages.
+# -S leaves out installed packages, as a Python without them would.
 ALONE = """
 import pathlib, runpy, sys
-path, url = sys.argv[1:]
+path, *sys.argv[1:] = sys.argv[1:]
 sys.path.insert(0, str(pathlib.Path(path).parent))
-sys.argv = [path, "--rest", url]
-runpy.run_path(path, run_name="__main__")
+try:
+    runpy.run_path(path, run_name="__main__")
+finally:
+    assert not [name for name in sys.modules if name.startswith(("tensorflow.python", "numpy"))]
 """
+
+
+@pytest.mark.parametrize("kind", ["rest", "grpc"])
+def test_needs_little(server, kind):
+    """REST: the standard library; gRPC: not all of TensorFlow, which would chat on stderr."""
+    flags = ["-I", "-S"] if kind == "rest" else ["-I"]
+    where = server.url if kind == "rest" else f"127.0.0.1:{server.grpc_port}"
+    words = ["-c", ALONE, TOOLS / "serve_client.py", f"--{kind}", where]
+    done = subprocess.run(
+        [sys.executable, *flags, *map(str, words)],
+        input="zürich\nb\r\n".encode(),
+        capture_output=True,
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert done.stdout.decode() == "ZÜRICH\nB\n"

@@ -62,6 +62,7 @@ async function use(name) {
   reset();
   const next = new Model(name);
   await next.refresh();
+  if ($("model").value !== name) return; // Another one has been chosen since.
   model = next;
   describe();
 }
@@ -260,13 +261,9 @@ $("copy").addEventListener("click", async () => {
   say(done);
   setTimeout(() => { $("copy").textContent = "Copy"; }, 1500);
 });
-$("model").addEventListener("change", async () => {
+$("model").addEventListener("change", () => {
   work?.abort();
-  try {
-    await use($("model").value);
-  } catch (error) {
-    showError($("banner"), error, connect);
-  }
+  connect();
 });
 const apple = /Mac|iPhone|iPad/.test(navigator.platform);
 $("shortcut").textContent = apple ? "⌘ Enter" : "Ctrl + Enter";

@@ -20,14 +20,22 @@ export function piece(text) {
   return build("span", {}, text);
 }
 
+const TOKEN = /[\p{L}\p{M}\p{N}]+|\s+|./gsu; // a word, a space or a mark
+const MOST_PAIRS = 1_000_000; // of tokens; longer texts are not compared
+
 // The text, with the words underlined that are not in the reference at this place.
 export function compared(text, reference) {
-  const words = text.split(/\s+/).filter(Boolean);
-  const kept = common(words, reference.split(/\s+/).filter(Boolean));
+  const tokens = text.match(TOKEN) ?? [];
+  const others = reference.match(TOKEN) ?? [];
   const line = build("span", { dir: "auto" });
-  words.forEach((word, i) => {
-    if (i) line.append(" ");
-    line.append(kept.has(i) || !kept.size ? word : build("span", { class: "differs" }, word));
+  if (tokens.length * others.length > MOST_PAIRS) {
+    line.append(text);
+    return line;
+  }
+  const kept = common(tokens, others);
+  tokens.forEach((token, i) => {
+    const same = kept.has(i) || !token.trim();
+    line.append(same ? token : build("span", { class: "differs" }, token));
   });
   return line;
 }

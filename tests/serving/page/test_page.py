@@ -1,11 +1,13 @@
 """The page in a real browser, with a real server behind it."""
 
+import json
 import re
 
 import pytest
 
 from tests.serving.page.driver import (
     OTHER,
+    PREDICT,
     SENTENCE,
     alike,
     finished,
@@ -77,6 +79,27 @@ def alpha(gradient):
     colour = re.search(r"rgba?\(([^)]*)\)", gradient).group(1)
     parts = re.split(r"[ ,/]+", colour)
     return float(parts[3]) if len(parts) > 3 else 1.0
+
+
+def test_what_differs_is_underlined(server, visit):
+    page = visit(server)
+    best = "Das Haus, das rote, steht."
+    others = [best, "Das Haus, das blaue, steht da.", "Nein!"]
+
+    def handle(route):
+        outputs = {
+            "serving_default": {"translation": [best], "score": [0]},
+            "nbest": {"translations": [others], "scores": [[0, -1, -2]]},
+            "sample": [others],
+        }.get(json.loads(route.request.post_data)["signature_name"])
+        route.fulfill(json={"outputs": outputs}) if outputs else route.continue_()
+
+    page.route(PREDICT, handle)
+    translate(page, SENTENCE)
+    for row in ("#nbest tr td.text", "#samples li"):
+        assert page.locator(row).all_text_contents() == others
+        underlined = page.locator(row).locator(".differs").all_text_contents()
+        assert underlined == ["blaue", "da", "Nein", "!"]
 
 
 def test_draw_again_changes_the_samples(server, visit):

@@ -186,6 +186,23 @@ def test_absent_signatures_are_explained(server, visit):
     assert not page.locator(".legend").is_visible()
 
 
+def test_several_models(server, visit):
+    def before(page):
+        names = {"models": ["aevnmt", "other"]}
+        page.route("**/v1/models", lambda route: route.fulfill(json=names))
+
+    page = visit(server, before=before, expected=LOAD)
+    until_text(page, "#model-state", "version 1")
+    page.get_by_label("Model").select_option("other")
+    banner = page.locator("#banner")
+    banner.wait_for()
+    assert "refused this" in banner.text_content() and "other" in banner.text_content()
+    page.get_by_label("Model").select_option("aevnmt")
+    banner.wait_for(state="hidden")
+    translate(page, SENTENCE)
+    assert page.locator("#nbest tbody tr").count() == 3
+
+
 def test_a_new_version(server, visit):
     page = visit(server)
     translate(page, SENTENCE)
