@@ -81,7 +81,7 @@ def test_an_ensemble_only_translates():
     [
         ("cond", {}),
         ("joint", {"decoder_style": "tf_nmt"}),
-        ("KLq", {"beam_width": 2}),
+        ("KLq", {}),
         ("l2", {}),
     ],
 )
