@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from aevnmt_tf import experiment
-from aevnmt_tf.experiments import evaluations
+from aevnmt_tf.experiments import evaluations, scheduler
 from aevnmt_tf.experiments import plan as plans
 from aevnmt_tf.experiments.runs import Runs
 
@@ -153,6 +153,25 @@ def test_files_that_are_missing_are_known_at_once(plan, command, tmp_path):
     code, _, messages = command()
     assert code == 2 and "There is no file" in messages and "test.de" in messages
     assert not (tmp_path / "out").exists()
+
+
+def test_an_interruption_says_how_to_go_on(plan, command, monkeypatch, tmp_path):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scheduler.Scheduler, "run", interrupted)
+    code, output, messages = command("--seeds", "1")
+    assert code == 130 and output == ""
+    words = f"python -m aevnmt_tf.experiment --plan {tmp_path}/plan.json --seeds 1"
+    assert f"interrupted; the same command goes on from here: {words}\n" in messages
+
+
+def test_a_failure_is_the_exit_code(plan, command, monkeypatch):
+    outcome = scheduler.Outcome(failed={"cond/seed1": "why"}, blocked={"x": "cond/seed1"})
+    monkeypatch.setattr(scheduler.Scheduler, "run", lambda self: outcome)
+    code, output, messages = command()
+    assert code == 1 and "No run is finished yet." in output
+    assert "cond/seed1 failed: why" in messages
 
 
 def test_out_of_the_command_line_has_runs_of_its_own(plan, tmp_path):

@@ -42,7 +42,10 @@ class Train(Task):
         """The run; an error before the grid has chosen."""
         point = self.runs.chosen(self.system) if self.point is None else self.point
         if point is None:
-            raise UserError(f"{self.system.name}: the grid has not chosen yet")
+            raise UserError(
+                f"{self.system.name}: the runs of its grid have no dev BLEU to choose by; has "
+                "it a dev_prefix?"
+            )
         return self.runs.run(self.system, seed=self.seed, point=point)
 
     @property
