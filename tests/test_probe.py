@@ -372,6 +372,7 @@ def test_a_plot_of_odd_names(tmp_path, command, data, laplace):
             ["--data", "{data}/first", "--data", "{data}/second", "--target", "{tmp}/three"],
             "one --data",
         ),
+        (["--data", "{data}/first", "--target", "lenght"], "--target lenght is no file: give"),
         (["--data", "{data}/second", "--target", "chrf", "--search", "beams"], "--search"),
         (["--data", "{data}/first", "--target", "meteor"], "give --meteor_jar"),
         (["--data", "A={data}/first", "--plot", "{tmp}/no/p.png"], "no for --plot"),

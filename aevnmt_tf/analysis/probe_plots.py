@@ -65,7 +65,8 @@ def _intervals(axes, results, task):
         "thin: 95 % for new sentences, bar: averaged predictions",
         fontsize=8,
     )
-    axes.set_title(_plain(f"{task.name}: {', '.join(task.classes or ['a number'])}"))
+    classes = "" if task.classes is None else f": {', '.join(task.classes)}"
+    axes.set_title(_plain(f"{task.name}{classes}"))
     axes.grid(axis="x", alpha=0.3)
 
 

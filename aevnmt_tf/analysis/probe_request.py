@@ -55,6 +55,11 @@ class Request:
             )
         if self._target_is_file and len(self.data) > 1:
             raise UserError("a --target FILE has the numbers of one set: give one --data")
+        if self._target_is_file and not os.path.isfile(self.target):
+            raise UserError(
+                f"--target {self.target} is no file: give length, chrf, meteor, or a file with "
+                "one number a line"
+            )
 
     @property
     def _target_is_file(self):
