@@ -69,6 +69,10 @@ class Evaluate(Task):
                 flags += [f"--{flag}", value]
         return Command(processes.verb("evaluate", *flags), stdout=run / TESTS / _FOUND)
 
+    def progress(self) -> str:
+        """Which sets are missing."""
+        return f"translating {', '.join(self._missing())}"
+
     def finish(self) -> None:
         """Keep the scores of each set with the checksums of its files."""
         folder = self.train.run.folder / TESTS
