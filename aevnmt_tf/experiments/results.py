@@ -38,7 +38,7 @@ def collect(
         "note": runs.plan.note,
         "command": command,
         "machine": {
-            "system": platform.platform(),
+            "system": platform.system(),
             "processor": _processor(),
             "cores": os.cpu_count(),
         },
