@@ -200,7 +200,10 @@ def run_python(source):
 
 @pytest.mark.parametrize(
     "module",
-    ["aevnmt_tf", *(f"aevnmt_tf.{n}" for n in "hparams errors command flags data.demo".split())],
+    [
+        "aevnmt_tf",
+        *(f"aevnmt_tf.{n}" for n in "hparams errors command flags data.demo".split()),
+    ],
 )
 def test_light_modules_do_not_import_tensorflow(module):
     source = f"import sys, {module}\nprint([m for m in {HEAVY} if m in sys.modules])"

@@ -124,9 +124,11 @@ def test_a_run_in_two_parts_equals_one_in_one(folder, tmp_path):
     assert train.main([*arguments, "--max_steps", "13", "--dev_prefix", "null"]) == 0
     assert train.main([*arguments, "--dev_prefix", "null"]) == 0
     expected = [line for line in tiny_run.read_metrics(folder / "run") if "loss" in line]
-    assert tiny_run.read_metrics(tmp_path / "run") == expected
+    found = tiny_run.read_metrics(tmp_path / "run")
+    # Not bit by bit: on a busy machine TensorFlow adds in another order.
+    assert found == [pytest.approx(line, rel=1e-5) for line in expected]
     for a, b in zip(weights(tmp_path / "run"), weights(folder / "run"), strict=True):
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_another_model_in_out_dir_is_refused(folder, capsys):

@@ -209,6 +209,7 @@ def settings_of():
             tgt="de",
             train_prefix=None,
             synthetic_prefix=None,
+            synthetic_tag=None,
             train_ratios=None,
             mono_real_ratio=1,
             max_train=0,
