@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.hparams_checks import did_you_mean
-from aevnmt_tf.memory import keep_freed_memory
+from aevnmt_tf.machine import keep_freed_memory
 
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 

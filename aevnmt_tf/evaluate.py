@@ -21,7 +21,7 @@ import json
 import os
 import sys
 
-from aevnmt_tf import command, flags, hparams
+from aevnmt_tf import command, flags, hparams, machine
 from aevnmt_tf.errors import UserError
 
 RULES = (
@@ -128,6 +128,7 @@ def run(args) -> int:
     from aevnmt_tf.analysis import evaluation_request
 
     _check(args)
+    machine.one_core_an_operation()
     request = evaluation_request.Request(
         systems=[(kind == "--model", *rest) for kind, *rest in args.systems],
         sets=[(name, path) for _, name, path in args.sets or []],

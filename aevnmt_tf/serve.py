@@ -12,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-from aevnmt_tf import command, flags
+from aevnmt_tf import command, flags, machine
 
 
 def parser() -> command.Parser:
@@ -93,6 +93,7 @@ def run(args) -> int:
     from aevnmt_tf.serving.limits import Limits
     from aevnmt_tf.serving.server import Options, Server
 
+    machine.one_core_an_operation()
     limits = Limits(args.max_request_bytes, args.max_lines, args.max_line_bytes)
     names = "model_name host port grpc_port max_batch_size batch_timeout_ms max_queue".split()
     settings = {name: getattr(args, name) for name in [*names, "num_threads", "poll_seconds"]}

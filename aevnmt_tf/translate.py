@@ -17,7 +17,7 @@ import os
 import sys
 import time
 
-from aevnmt_tf import command, flags, hparams
+from aevnmt_tf import command, flags, hparams, machine
 from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
@@ -65,6 +65,7 @@ def parser() -> command.Parser:
 
 def run(args) -> int:
     """Translate and return the exit code."""
+    machine.one_core_an_operation()
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(line_files.open_input(args.input))
         is_stdin = args.input == line_files.STD

@@ -18,7 +18,7 @@ WORK = {"training", "analysis", "serving"}
 # From the bottom up. A part may import what lies below it, unless EXCEPT says so. Parts of
 # one layer do not import each other; those of WORK may, one way.
 LAYERS = [
-    {"errors", "memory"},
+    {"errors", "machine"},
     {"hparams", "objective", "search"},
     {"text", "nets", "run_directory", "command", "flags"},
     {"data", "model"},

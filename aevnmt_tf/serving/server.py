@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import os
 import signal
 import socket
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import uvicorn
 
+from aevnmt_tf import machine
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.serving import grpc_service, rest
 from aevnmt_tf.serving.batching import Batcher
@@ -69,7 +69,7 @@ class Server:
         options = self.options
         # What can go wrong at once should, before seconds are spent on loading.
         check(options.export_dir)
-        batcher = Batcher(num_threads=options.num_threads or _num_cores())
+        batcher = Batcher(num_threads=options.num_threads or machine.num_cores())
         self.versions = versions = Versions(
             options.export_dir,
             model_name=options.model_name,
@@ -189,9 +189,3 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

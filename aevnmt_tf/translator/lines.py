@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from aevnmt_tf.data.length_batches import length_batches
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.translator import mbr, tensors
+from aevnmt_tf.translator import mbr, side_by_side, tensors
 from aevnmt_tf.translator.decoding import Decoding
 from aevnmt_tf.translator.graph import Graph
 from aevnmt_tf.translator.sampling import Sampling
@@ -127,10 +127,16 @@ class Translator(Scoring, Sampling, Graph):
         rule, decoding = decoding, decoding.candidates
         run = self._search_function(decoding, details=details, with_z=z is not None)
         results = [None] * len(lines)
-        for rows, was_cut, x, x_len in self._batches(lines, draws=decoding.draws):
+
+        def search(batch):
+            rows, was_cut, x, x_len = batch
             given = [] if z is None else [tf.constant(z[rows], tf.float32)]
             found = run(x, x_len, tensors.seeds(seed, start + rows), *given)
-            found = _map(lambda v: v.numpy(), found)
+            return rows, was_cut, _map(lambda v: v.numpy(), found)
+
+        # The longest first: in the end no core waits for it.
+        batches = list(self._batches(lines, draws=decoding.draws))[::-1]
+        for rows, was_cut, found in side_by_side.run(search, batches):
             for i, row in enumerate(rows):
                 results[row] = self._result(found, i, was_cut=bool(was_cut[i]))
         if rule.search == "mbr":

@@ -25,7 +25,7 @@ def command(monkeypatch, capsys):
     import benchmark
     from benchmarks import machine
 
-    monkeypatch.setattr(machine, "gemm_gflops", lambda: 123.0)
+    monkeypatch.setattr(machine, "gemm_gflops_of_all_cores", lambda: 123.0)
 
     def call(*words):
         code = benchmark.main(["decode", *map(str, words)])

@@ -190,11 +190,20 @@ async def _rest(addresses):
     import httpx
 
     url = addresses["REST"]
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(timeout=300, limits=limits, trust_env=False) as connection:
+    free: list[httpx.AsyncClient] = []  # a pool of many connections costs more than the server
+
+    async with contextlib.AsyncExitStack() as stack:
 
         async def translate(line: str) -> str:
-            response = await connection.post(url, json={"instances": [line]})
+            if free:
+                connection = free.pop()
+            else:
+                connection = httpx.AsyncClient(timeout=300, verify=False, trust_env=False)
+                await stack.enter_async_context(connection)
+            try:
+                response = await connection.post(url, json={"instances": [line]})
+            finally:
+                free.append(connection)
             response.raise_for_status()
             return response.json()["predictions"][0]["translation"]
 

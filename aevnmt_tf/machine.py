@@ -1,6 +1,7 @@
-"""How this process gives memory back."""
+"""How this process uses the machine: its memory and its cores."""
 
 import ctypes
+import os
 import sys
 
 # Numbers of glibc's malloc.h.
@@ -21,3 +22,20 @@ def keep_freed_memory():
         set_option(_MMAP_THRESHOLD, 1 << 30)
         set_option(_TRIM_THRESHOLD, (1 << 31) - 1)
         set_option(_ARENA_MAX, 1)
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_core_an_operation() -> None:
+    """Let TensorFlow compute an operation with one thread; to be called before its first one.
+
+    For commands that have as many batches under way as there are cores: a product of a few
+    hundred rows is too small to share, and threads that wait for each other cost more than they
+    give. Whoever has set TF_NUM_INTRAOP_THREADS is obeyed.
+    """
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

@@ -1,0 +1,55 @@
+import os
+import threading
+import time
+
+import pytest
+
+from aevnmt_tf import machine
+from aevnmt_tf.translator import side_by_side
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch):
+    monkeypatch.setattr(machine, "num_cores", lambda: 2)
+
+
+def test_results_come_in_the_order_of_the_items():
+    def slow_then_quick(item):
+        time.sleep(0.05 if item == 0 else 0)
+        return item
+
+    assert list(side_by_side.run(slow_then_quick, range(9))) == [*range(9)]
+
+
+def test_two_are_under_way_at_the_same_time():
+    both = threading.Barrier(2, timeout=30)  # passes only where two wait at it together
+    assert len(list(side_by_side.run(lambda _: both.wait(), range(4)))) == 4
+
+
+def test_one_core_has_no_threads(monkeypatch):
+    monkeypatch.setattr(machine, "num_cores", lambda: 1)
+    found = set(side_by_side.run(lambda _: threading.get_ident(), range(3)))
+    assert found == {threading.get_ident()}
+
+
+def test_an_error_stops_what_has_not_begun():
+    begun = []
+
+    def fail(item):
+        begun.append(item)
+        time.sleep(0.01)
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="0"):
+        list(side_by_side.run(fail, range(1000)))
+    assert len(begun) < 100
+
+
+def test_whoever_sets_the_threads_is_obeyed(monkeypatch):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "3")
+    machine.one_core_an_operation()
+
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "3"
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
+    machine.one_core_an_operation()
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
