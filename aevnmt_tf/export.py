@@ -28,15 +28,7 @@ SEARCHES = ("beam", "greedy", "sample", "refine", "mbr")
 def parser() -> command.Parser:
     """The command line."""
     p = command.Parser("export", __doc__)
-    p.add_argument(
-        "--model",
-        required=True,
-        action="extend",
-        nargs="+",
-        metavar="RUN",
-        help="out_dir of a training run; several with equal vocabularies: an ensemble",
-    )
-    flags.add_checkpoint(p)
+    flags.add_runs(p)
     p.add_argument("--export_dir", required=True, metavar="D", help="folder of all versions")
     p.add_argument(
         "--version", type=flags.positive, metavar="N", help="default: the next free number"

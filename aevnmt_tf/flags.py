@@ -31,6 +31,19 @@ def add_run(p: argparse.ArgumentParser) -> None:
     add_checkpoint(p)
 
 
+def add_runs(p: argparse.ArgumentParser) -> None:
+    """--model and --checkpoint: one run, or several as an ensemble."""
+    p.add_argument(
+        "--model",
+        required=True,
+        action="extend",
+        nargs="+",
+        metavar="RUN",
+        help="out_dir of a training run; several with equal vocabularies: an ensemble",
+    )
+    add_checkpoint(p)
+
+
 def add_checkpoint(p: argparse.ArgumentParser) -> None:
     """--checkpoint: which weights of a run."""
     p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")

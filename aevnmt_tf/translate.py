@@ -28,15 +28,7 @@ LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may wr
 def parser() -> command.Parser:
     """The command line."""
     p = command.Parser("translate", __doc__)
-    p.add_argument(
-        "--model",
-        required=True,
-        action="extend",
-        nargs="+",
-        metavar="RUN",
-        help="out_dir of a training run; several with equal vocabularies: an ensemble",
-    )
-    flags.add_checkpoint(p)
+    flags.add_runs(p)
     std = line_files.STD
     p.add_argument("--input", default=std, metavar="FILE", help="plain or .gz; -: stdin")
     p.add_argument("--output", default=std, metavar="FILE", help="plain or .gz; -: stdout")
