@@ -7,18 +7,15 @@ import tensorflow as tf
 from aevnmt_tf.training import step
 from tests import tiny
 
-# Compiling takes long: the paper's system here, and the others among the slow tests.
-QUICK = "source_only"
+pytestmark = pytest.mark.slow  # compiling takes long
+
 CASES = {
     **{name: (name, {}) for name in tiny.SYSTEMS},
     "KLq, tf_nmt, deep": ("KLq", {"decoder_style": "tf_nmt", "num_decoder_layers": 2}),
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(n, marks=[] if n == QUICK else pytest.mark.slow) for n in CASES],
-)
+@pytest.mark.parametrize("case", CASES)
 def test_learns_one_batch_by_heart(case):
     system, options = CASES[case]
     hp = tiny.settings(

@@ -44,6 +44,7 @@ def test_useful_flop_by_hand(benchmark, settings, forward):
     assert benchmark.useful_flop(hp, COUNTS, VX, VY) == 3 * forward
 
 
+@pytest.mark.slow
 def test_train_as_json(tmp_path):
     choose = random.Random(1)
     for lang in ("en", "de"):
