@@ -123,6 +123,7 @@ def test_scores_are_those_of_the_model(shared):
             )
 
 
+@pytest.mark.slow
 def test_served_graph_is_the_offline_one(shared, tmp_path):
     """What export traces: strings to strings in one graph."""
     decoding = Decoding.of(shared.hp, n_best=2)

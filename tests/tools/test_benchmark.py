@@ -32,6 +32,7 @@ def flags(tmp_path_factory):
     return [word for name, value in settings.items() for word in (f"--{name}", value)]
 
 
+@pytest.mark.slow
 def test_data_as_json(flags, tmp_path):
     done = run("data", "--json", *flags, "--num_buckets", 4, "--batch_size", 32)
     assert done.returncode == 0, done.stderr
@@ -55,6 +56,7 @@ def test_data_as_json(flags, tmp_path):
     assert results["machine"]["cores"] >= 1
 
 
+@pytest.mark.slow
 def test_data_as_table(flags):
     done = run("data", *flags, "--max_train", 200)
     assert done.returncode == 0, done.stderr

@@ -34,6 +34,7 @@ def command(monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_every_search_is_measured(command, run, tmp_path):
     (tmp_path / "x").write_text("".join(f"{line}\n" for line in LINES))
     flags = "--beam_width 3 --force_length 6 --batch_size 4 --repeats 2 --single 3".split()

@@ -139,6 +139,7 @@ def test_noise_changes_with_the_batch_and_not_with_the_run():
     assert len(set(runs[0])) == 3
 
 
+@pytest.mark.slow
 def test_compiled_and_not_are_the_same_step():
     results = []
     for jit in ("true", "false"):
