@@ -13,7 +13,9 @@ FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync
 FLAGS += ["--disable-background-networking", "--disable-component-update"]
 
 
-@pytest.fixture(scope="session")
+# Of a module, not of the session: as long as it is open, playwright's event loop runs in this
+# thread, and another test could not start one of its own.
+@pytest.fixture(scope="module")
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     path = next(filter(None, map(shutil.which, CHROMIUM)), None)
@@ -25,14 +27,14 @@ def browser():
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(browser, tmp_path_factory, start_server):
     """A server with a model that has everything; not started where there is no browser."""
     with start_server(tiny_export.shared(tmp_path_factory).export_dir) as running:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cond_server(browser, tmp_path_factory, start_server):
     """A server with a model that has no z."""
     folder = tmp_path_factory.mktemp("cond")
