@@ -1,4 +1,4 @@
-"""How this process uses the machine: its memory and its cores."""
+"""How this process uses the machine: its memory, its cores and its disk."""
 
 import ctypes
 import os
@@ -39,3 +39,12 @@ def one_core_an_operation() -> None:
     give. Whoever has set TF_NUM_INTRAOP_THREADS is obeyed.
     """
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+
+def flush(path) -> None:
+    """Wait until a file or the listing of a folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from aevnmt_tf import machine
 from aevnmt_tf.errors import UserError
 
 WRITING = ".writing-"
@@ -75,7 +76,7 @@ def publish(export_dir, *, version=None, write) -> Path:
             # Somebody else may have been quicker.
             final = export_dir / str(choose(export_dir, version))
             os.rename(folder, final)
-        _flush_one(export_dir)
+        machine.flush(export_dir)
     return final
 
 
@@ -141,13 +142,5 @@ def _reason(error):
 
 def _flush(folder):
     for path in sorted(folder.rglob("*")):
-        _flush_one(path)
-    _flush_one(folder)
-
-
-def _flush_one(path):
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        machine.flush(path)
+    machine.flush(folder)

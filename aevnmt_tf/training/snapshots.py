@@ -12,6 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
+from aevnmt_tf import machine
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.run_directory import MANIFEST, checksum, listing, step_of
 
@@ -37,7 +38,7 @@ def publish(parent, *, step, write):
             _write_manifest(temporary)
             _flush(temporary)
             os.rename(temporary, final)
-            _flush_folder(parent)
+            machine.flush(parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -144,17 +145,5 @@ def _write_manifest(folder):
 
 def _flush(folder):
     for path in _files(folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    _flush_folder(folder)
-
-
-def _flush_folder(folder):
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        machine.flush(path)
+    machine.flush(folder)
