@@ -1,8 +1,12 @@
+import math
 import os
 import threading
 import time
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aevnmt_tf import machine
 from aevnmt_tf.translator import side_by_side
@@ -24,6 +28,21 @@ def test_results_come_in_the_order_of_the_items():
 def test_two_are_under_way_at_the_same_time():
     both = threading.Barrier(2, timeout=30)  # passes only where two wait at it together
     assert len(list(side_by_side.run(lambda _: both.wait(), range(4)))) == 4
+
+
+@given(
+    count=st.integers(1, 2000),
+    most=st.integers(1, 70),
+    workers=st.integers(1, side_by_side.MOST),
+)
+def test_all_cores_get_as_many_batches(count, most, workers):
+    with mock.patch.object(machine, "num_cores", lambda: workers):
+        size = side_by_side.even_size(count, most=most)
+
+    fewest_rounds = math.ceil(count / (most * workers))
+    assert 1 <= size <= most
+    assert math.ceil(count / size) <= fewest_rounds * workers
+    assert math.ceil(count / max(1, size - 1)) > fewest_rounds * workers or size == 1
 
 
 def test_one_core_has_no_threads(monkeypatch):

@@ -78,7 +78,7 @@ def encoder_average(translator, lines):
         return total / tf.cast(x_len, tf.float32)[:, None]
 
     found = np.zeros([len(lines), 2 * translator.hp.num_units], np.float32)
-    for rows, _, x, x_len in translator._batches(lines):
+    for rows, _, x, x_len in translator.batches(lines):
         found[rows] = average(x, x_len)
     return found
 
@@ -87,7 +87,7 @@ def lengths(translator, lines):
     """The number of subwords of each line, without </s>, as the model reads it: [N]."""
     lines = list(lines)
     found = np.zeros(len(lines))
-    for rows, _, _, x_len in translator._batches(lines):
+    for rows, _, _, x_len in translator.batches(lines):
         found[rows] = x_len.numpy() - 1
     return found
 

@@ -76,7 +76,7 @@ class Translator(Scoring, Sampling, Graph):
         lines = list(lines)
         run = self._function("embed", self.embed_batch, [tensors.MATRIX, tensors.VECTOR])
         loc, scale = (np.zeros([len(lines), self.hp.z_dim], np.float32) for _ in range(2))
-        for rows, _, x, x_len in self._batches(lines):
+        for rows, _, x, x_len in self.batches(lines):
             loc[rows], scale[rows] = run(x, x_len)
         return loc, scale
 
@@ -90,7 +90,7 @@ class Translator(Scoring, Sampling, Graph):
         signature = [tensors.MATRIX, tensors.VECTOR, tensors.SEEDS]
         run = self._function("draw_z", draw, signature)
         z = np.zeros([len(lines), self.hp.z_dim], np.float32)
-        for rows, _, x, x_len in self._batches(lines):
+        for rows, _, x, x_len in self.batches(lines):
             z[rows] = run(x, x_len, tensors.seeds(seed, rows))
         return z
 
@@ -135,7 +135,7 @@ class Translator(Scoring, Sampling, Graph):
             return rows, was_cut, _map(lambda v: v.numpy(), found)
 
         # The longest first: in the end no core waits for it.
-        batches = list(self._batches(lines, draws=decoding.draws))[::-1]
+        batches = list(self.batches(lines, draws=decoding.draws))[::-1]
         for rows, was_cut, found in side_by_side.run(search, batches):
             for i, row in enumerate(rows):
                 results[row] = self._result(found, i, was_cut=bool(was_cut[i]))
@@ -177,12 +177,13 @@ class Translator(Scoring, Sampling, Graph):
             outputs["z"] = z
         return outputs
 
-    def _batches(self, lines, *, draws=1):
+    def batches(self, lines, *, draws=1):
         """Lines as batches of similar lengths: rows (places in `lines`), was_cut, x, x_len."""
         if not lines:
             return
         x, x_len, was_cut = self._ids(lines, moses=self._x_moses, side="source")
-        batch_size = max(1, self.hp.infer_batch_size // draws)
+        most = max(1, self.hp.infer_batch_size // draws)
+        batch_size = side_by_side.even_size(len(lines), most=most)
         for rows in length_batches(x_len, batch_size=batch_size):
             time = x_len[rows].max()
             yield rows, was_cut[rows], tf.constant(x[rows, :time]), tf.constant(x_len[rows])
