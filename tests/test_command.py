@@ -174,11 +174,13 @@ def test_tensorflow_is_quiet_but_we_are_not():
     assert err == "aevnmt try: warning: ours is seen\ndone\n"
 
 
+@pytest.mark.slow
 def test_a_child_of_a_quiet_process_that_imports_keras_first_is_quiet_too():
     body = "import keras\nkeras.ops.ones([2])"
     assert output(script(body, env={"TF_CPP_MIN_LOG_LEVEL": "3"})) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_verbose_shows_tensorflows_lines():
     code, _, err = output(script(TENSORFLOW, "--verbose"))
     assert code == 0 and "done" in err and "ours is seen" in err

@@ -139,6 +139,7 @@ def test_refine_is_the_rule_by_hand(paired):
     assert [r.translations[0].text for r in results] != [best for best, _ in draft]
 
 
+@pytest.mark.slow
 def test_refine_without_steps_is_decoding_from_the_first_z(paired):
     def texts(**options):
         return [[t.text for t in found] for found in paired.n_best(LINES, **options)]

@@ -23,7 +23,7 @@ def both(members):
     return Ensemble(members)
 
 
-@pytest.mark.parametrize("search", ["beam", "greedy"])
+@pytest.mark.parametrize("search", [pytest.param("beam", marks=pytest.mark.slow), "greedy"])
 def test_a_model_twice_is_the_model(members, search):
     options = {"search": search, "n_best": 2 if search == "beam" else 1}
     alone = members[0].n_best(LINES, **options)

@@ -284,6 +284,7 @@ def test_attention_of_the_chosen_hypotheses(kind):
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.slow
 def test_compiled_or_not(kind):
     toy = Toy(7, vocab=6)
     sources, limits = toy.sources(5), [9, 2, 6, 9, 1]

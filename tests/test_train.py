@@ -117,6 +117,7 @@ def test_a_finished_run_stays_as_it_is(folder, capsys):
     assert (folder / "run" / "metrics.jsonl").read_text() == before
 
 
+@pytest.mark.slow
 def test_a_run_in_two_parts_equals_one_in_one(folder, tmp_path):
     settings = tiny_run.write_settings(tmp_path, steps_per_external_eval=20, **FAST)
     arguments = ["--hparams", str(settings)]

@@ -182,6 +182,7 @@ def test_seeds(shared):
     assert len({t.text for t in one[1]}) == 3, "a sample each"
 
 
+@pytest.mark.slow
 def test_draws_of_z_compete():
     """The best of several draws is the best of what each draw finds."""
     t = make(scale=1.5, beam_width=2)
@@ -268,7 +269,10 @@ def test_embed(shared):
 # Scores and samples.
 
 
-@pytest.mark.parametrize("system", ["source_only", "KLq", "l2"])
+@pytest.mark.parametrize(
+    "system",
+    ["source_only", *(pytest.param(s, marks=pytest.mark.slow) for s in ("KLq", "l2"))],
+)
 def test_score_is_the_models_bound(system):
     """Against one pass of the model over all samples at once."""
     t = make(system)

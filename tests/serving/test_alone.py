@@ -11,9 +11,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 
-import aevnmt_tf
 from aevnmt_tf.serving import op_check
-from tests import tiny_export
 
 pytestmark = pytest.mark.slow  # each is a process that imports TensorFlow
 
@@ -49,21 +47,6 @@ import tensorflow_text
 from tensorflow.python.tools import saved_model_cli
 saved_model_cli.main()
 """
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return tiny_export.shared(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def folder(shared):
-    return shared.export_dir / "1"
-
-
-@pytest.fixture(scope="module")
-def offline(shared):
-    return aevnmt_tf.load(shared.run)
 
 
 @pytest.fixture(scope="module")

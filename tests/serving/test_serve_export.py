@@ -17,11 +17,6 @@ LINES = tiny_export.sentences(24)
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return tiny_export.shared(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
 def server(shared, start_server, tmp_path_factory):
     """Without a warm-up, which would take longer than the tests."""
     folder = tmp_path_factory.mktemp("cold")

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-import aevnmt_tf
 from aevnmt_tf.serving import op_check
 from aevnmt_tf.translator import Decoding
 from tests import tiny_export
@@ -30,21 +29,6 @@ OUTPUTS = {
     "attention": {"translation": 1, "source_pieces": 2, "target_pieces": 2, "attention": 3},
     "embed": {"loc": 2, "scale": 2},
 }
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    return tiny_export.shared(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def folder(shared):
-    return shared.export_dir / "1"
-
-
-@pytest.fixture(scope="module")
-def offline(shared):
-    return aevnmt_tf.load(shared.run)
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_it_learns_to_translate_and_uses_z(demo):
     out_dir, printed = demo
     best = json.loads((out_dir / "results.json").read_text())["best"]
     assert best["dev_bleu"] > 60
-    assert best["dev_kl"] > 1
+    assert best["dev_kl"] > 5
     reports = [json.loads(line) for line in (out_dir / "metrics.jsonl").open()]
     assert [r for r in reports if "kl_weight" in r][-1]["kl_weight"] == 1.0
     assert "aevnmt_tf.translate" in printed and "tensorboard --logdir" in printed
@@ -67,7 +67,8 @@ def test_evaluate_finds_the_test_set_and_that_z_is_in_use(demo):
     assert system["all"]["scores"]["bleu"]["score"] > 60
     latent = found["latent"]
     assert latent["verdict"] in ("in use", "source only"), latent["sentence"]
-    assert latent["mutual_information"] > 0.5
+    assert latent["mutual_information"] > 2
     assert latent["elbo"] < latent["iw_log_pxy"]
     z = latent["z"]
     assert z["mean"]["log_px"] > z["zero"]["log_px"] > z["other"]["log_px"]
+    assert z["mean"]["log_py"] > z["other"]["log_py"] + 0.05  # the translation needs it, too

@@ -28,8 +28,8 @@ def run(verb, *words):
 def found(tmp_path_factory):
     """Probes of a small model after a short training."""
     out_dir = tmp_path_factory.mktemp("probe") / "run"
-    settings = {"num_units": 64, "z_dim": 16, "num_train_steps": 200, "KL_annealing_steps": 100}
-    settings |= {"steps_per_external_eval": 200, "demo_pairs": 5000, "beam_width": 1}
+    settings = {"num_units": 64, "z_dim": 16, "num_train_steps": 400, "KL_annealing_steps": 200}
+    settings |= {"steps_per_external_eval": 400, "demo_pairs": 10000, "beam_width": 1}
     words = [word for pair in settings.items() for word in (f"--{pair[0]}", pair[1])]
     run("train", "--hparams", ROOT / "hparams" / "demo.json", "--out_dir", out_dir, *words)
     sets = [out_dir / "demo" / name for name in ("dev", "test")]
@@ -42,8 +42,8 @@ def test_registers_are_separable_from_z_and_not_from_random_numbers(found):
     found = {result["features"]: result["accuracy"] for result in found["results"]}
     mean, draw, random = (found[name] for name in ("z mean", "z sample", "random"))
     assert mean["mean"] > 0.9 and mean["averaged"] > 0.9
-    # The KL of the demo is about 2 nats: a single draw knows less than the mean does.
-    assert random["mean"] < draw["mean"] < mean["mean"]
+    assert draw["mean"] > 0.9 and draw["averaged"] > 0.9
+    assert draw["mean"] < mean["mean"]
     majority = found["majority class"]["mean"]
     assert random["new_low"] < majority < random["new_high"]
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 import tensorflow as tf
 
 from aevnmt_tf import text
@@ -44,6 +45,7 @@ class Echo(tf.Module):
         return outputs
 
 
+@pytest.mark.slow
 def test_both_tokenizers_survive_in_a_fresh_process(model_proto, tmp_path):
     echo = Echo(
         {

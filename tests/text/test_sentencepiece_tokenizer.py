@@ -221,6 +221,7 @@ def test_one_shared_file_serves_both_languages(tokenizer, tmp_path):
         assert text.load(tmp_path, lang).model_proto == tokenizer.model_proto
 
 
+@pytest.mark.slow
 def test_training_is_deterministic_across_processes(lines, model_proto, tmp_path):
     (tmp_path / "text.de").write_text("\n".join(lines), encoding="utf-8")
     program = (

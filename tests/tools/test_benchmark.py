@@ -66,6 +66,7 @@ def test_data_as_table(flags):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_one_sentence():
     done = run("data", "--train_prefix", "nowhere/train", "--src", "en", "--tgt", "de")
     assert done.returncode == 2

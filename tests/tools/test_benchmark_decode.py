@@ -1,14 +1,12 @@
 """The benchmark of translating, in this process, with a tiny model."""
 
+import functools
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests.tiny_translator import LINES, WORDS, save_run
 
-TOOLS = Path(__file__).parents[2] / "tools"
 SEARCHES = ["greedy_natural", "beam_3_natural", "greedy_forced_6", "beam_3_forced_6"]
 
 
@@ -18,20 +16,8 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the benchmark; the machine's own speed is not measured."""
-    monkeypatch.syspath_prepend(str(TOOLS))
-    monkeypatch.delitem(sys.modules, "benchmark", raising=False)
-    import benchmark
-    from benchmarks import machine
-
-    monkeypatch.setattr(machine, "gemm_gflops_of_all_cores", lambda: 123.0)
-
-    def call(*words):
-        code = benchmark.main(["decode", *map(str, words)])
-        return code, *capsys.readouterr()
-
-    return call
+def command(benchmark_command):
+    return functools.partial(benchmark_command, "decode")
 
 
 @pytest.mark.slow

@@ -1,16 +1,14 @@
 """The benchmark of serving, with a toy model."""
 
 import contextlib
+import functools
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.serving import toy_model
 from tests.serving.running import running_server
-
-TOOLS = Path(__file__).parents[2] / "tools"
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +35,8 @@ def in_thread(monkeypatch, command):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the benchmark; the machine's own speed is not measured."""
-    monkeypatch.syspath_prepend(str(TOOLS))
-    monkeypatch.delitem(sys.modules, "benchmark", raising=False)
-    import benchmark
-    from benchmarks import machine
-
-    monkeypatch.setattr(machine, "gemm_gflops", lambda: 123.0)
-
-    def call(*words):
-        code = benchmark.main(["serve", *map(str, words)])
-        return code, *capsys.readouterr()
-
-    return call
+def command(benchmark_command):
+    return functools.partial(benchmark_command, "serve")
 
 
 @pytest.mark.parametrize("protocol", ["rest", "grpc"])

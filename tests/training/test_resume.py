@@ -33,7 +33,9 @@ def dies_at(last, move):
     return move_or_die
 
 
-@pytest.mark.parametrize("stop", [3, 7, 10, 14])
+@pytest.mark.parametrize(
+    "stop", [3, 7, *(pytest.param(s, marks=pytest.mark.slow) for s in (10, 14))]
+)
 def test_a_run_in_two_parts_equals_one_in_one(
     settings, training_data, toy_model, tmp_path, stop
 ):

@@ -103,7 +103,7 @@ def test_adam_is_kingma_and_ba_s():
     assert int(optimizer.iterations) == 3
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_step_that_is_not_finite_changes_nothing(accumulation):
     model = build(optimizer="adam", gradient_accumulation_steps=accumulation)
     run = tf.function(model.train_step)
