@@ -9,6 +9,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from aevnmt_tf.nets.cells import transposed
 from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
 from aevnmt_tf.nets.recurrent import arrays, write
@@ -162,18 +163,19 @@ def _backward(d_outputs, kept, start, source, w, dropout, *, cell):
     (d_states, d_contexts), attention, saved = d_outputs, kept.attention, kept.saved
     before = tf.concat([start[None], kept.states[:-1]], axis=0)  # [T, B, H]
     queries = project(before, w.query_kernel)  # [T, B, H]
-    parts = cell.parts(w.recurrent_kernel)
+    parts = transposed(cell.parts(w.recurrent_kernel))
+    context_kernel, query_kernel = transposed([w.context_kernel, w.query_kernel])
 
     def body(t, d_h, d_keys, d_v, written):
         d_x, d_inner, d_h = cell.gradient(
             d_h + d_states[t], before[t], [s[t] for s in saved], parts
         )
-        d_context = tf.matmul(d_x, w.context_kernel, transpose_b=True)
+        d_context = tf.matmul(d_x, context_kernel)
         d_context = _dropped(d_context, dropout, t) + d_contexts[t]
         d_query, more_keys, more_v = attend_gradient(
             d_context, queries[t], attention[t], source, w.v
         )
-        d_h += tf.matmul(d_query, w.query_kernel, transpose_b=True)
+        d_h += tf.matmul(d_query, query_kernel)
         written = write(written, t, (d_x, d_inner, d_query, d_context))
         return t - 1, d_h, d_keys + more_keys, d_v + more_v, written
 
@@ -183,9 +185,7 @@ def _backward(d_outputs, kept, start, source, w, dropout, *, cell):
     )
     d_x, d_inner, d_query, d_context = (array.stack() for array in written)
     inputs = kept.contexts if dropout is None else kept.contexts * dropout
-    d_kernel, d_bias = cell.weight_gradients(
-        before[:, None], [s[:, None] for s in saved], d_x[:, None], d_inner[:, None]
-    )
+    d_kernel, d_bias = cell.weight_gradients(before, saved, d_x, d_inner)
     return (
         d_x,
         d_start,
@@ -194,8 +194,8 @@ def _backward(d_outputs, kept, start, source, w, dropout, *, cell):
         tf.einsum("tbh,tbg->hg", before, d_query),
         d_v,
         tf.einsum("tbh,tbg->hg", inputs, d_x),
-        d_kernel[0],
-        *(() if d_bias is None else (d_bias[0],)),
+        d_kernel,
+        *(() if d_bias is None else (d_bias,)),
     )
 
 

@@ -6,8 +6,8 @@
     h' = z * h + (1 - z) * c
 
 x = W f + b is made outside of the loop. Gates are stored in Keras' order (update, reset,
-candidate). Every function takes any number of leading axes. `parts` cuts a recurrent kernel
-[..., H, 3H] into the matrices of a step's products, once and not in every step.
+candidate). `parts` cuts a recurrent kernel [H, 3H] into the matrices of a step's products, and
+`transposed` turns them round for the gradient: once, and not in every step.
 """
 
 import tensorflow as tf
@@ -21,14 +21,13 @@ class ResetBefore:
 
     @staticmethod
     def parts(kernel):
-        """[..., H, 2H] of the gates and [..., H, H] of the candidate."""
-        units = kernel.shape[-2]
-        return kernel[..., : 2 * units], kernel[..., 2 * units :]
+        """[H, 2H] of the gates and [H, H] of the candidate."""
+        units = kernel.shape[0]
+        return kernel[:, : 2 * units], kernel[:, 2 * units :]
 
     @staticmethod
     def step(x, h, parts, _):
-        """x [..., B, 3H], h [..., B, H], kernel [..., H, 3H] -> the new state and what its
-        gradient needs."""
+        """x [B, 3H], h [B, H] -> the new state [B, H] and what its gradient needs."""
         units = h.shape[-1]
         gates, candidate = parts
         zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, gates))
@@ -38,25 +37,26 @@ class ResetBefore:
 
     @staticmethod
     def gradient(d_new, h, saved, parts):
-        """Gradients with respect to x, to what was added to x before the gates, and to h."""
+        """Gradients with respect to x, to what was added to x before the gates, and to h; the
+        parts are `transposed`."""
         gates, candidate = parts
         zr, c = saved
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
-        d_reset = tf.matmul(d_c, candidate, transpose_b=True)  # of r * h
+        d_reset = tf.matmul(d_c, candidate)  # of r * h
         d_zr = tf.concat([d_new * (h - c), d_reset * h], axis=-1) * zr * (1.0 - zr)
         d_h = d_new * z + d_reset * r
-        d_h += tf.matmul(d_zr, gates, transpose_b=True)
+        d_h += tf.matmul(d_zr, gates)
         return tf.concat([d_zr, d_c], axis=-1), d_zr, d_h
 
     @staticmethod
     def weight_gradients(h, saved, d_x, d_inner):
-        """Of the kernel [D, H, 3H] and of the second bias (none), over all steps. Arguments are
-        [T, D, B, ...]."""
+        """Of the kernel [H, 3H] and of the second bias (none), over all steps. Arguments are
+        [T, B, ...]."""
         units = h.shape[-1]
         r = saved[0][..., units:]
-        gates = tf.einsum("tdbh,tdbg->dhg", h, d_inner)
-        candidate = tf.einsum("tdbh,tdbg->dhg", r * h, d_x[..., 2 * units :])
+        gates = tf.einsum("tbh,tbg->hg", h, d_inner)
+        candidate = tf.einsum("tbh,tbg->hg", r * h, d_x[..., 2 * units :])
         return tf.concat([gates, candidate], axis=-1), None
 
 
@@ -73,9 +73,9 @@ class ResetAfter:
 
     @staticmethod
     def step(x, h, parts, bias):
-        """As ResetBefore.step, with the second bias [..., 1, 3H]."""
+        """As ResetBefore.step, with the second bias [1, 3H]."""
         units = h.shape[-1]
-        inner = tf.matmul(h, parts[0]) + bias  # [..., B, 3H]
+        inner = tf.matmul(h, parts[0]) + bias  # [B, 3H]
         zr = tf.sigmoid(x[..., : 2 * units] + inner[..., : 2 * units])
         z, r = tf.split(zr, 2, axis=-1)
         inner_c = inner[..., 2 * units :]
@@ -89,18 +89,26 @@ class ResetAfter:
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
         d_zr = tf.concat([d_new * (h - c), d_c * inner_c], axis=-1) * zr * (1.0 - zr)
-        d_inner = tf.concat([d_zr, d_c * r], axis=-1)  # [..., B, 3H]
-        d_h = d_new * z + tf.matmul(d_inner, parts[0], transpose_b=True)
+        d_inner = tf.concat([d_zr, d_c * r], axis=-1)  # [B, 3H]
+        d_h = d_new * z + tf.matmul(d_inner, parts[0])
         return tf.concat([d_zr, d_c], axis=-1), d_inner, d_h
 
     @staticmethod
     def weight_gradients(h, saved, d_x, d_inner):
-        """As ResetBefore.weight_gradients; the second bias [D, 1, 3H] has one."""
+        """As ResetBefore.weight_gradients; the second bias [1, 3H] has one."""
         del saved, d_x
         return (
-            tf.einsum("tdbh,tdbg->dhg", h, d_inner),
-            tf.reduce_sum(d_inner, axis=[0, 2])[:, None],
+            tf.einsum("tbh,tbg->hg", h, d_inner),
+            tf.reduce_sum(d_inner, axis=[0, 1])[None],
         )
+
+
+def transposed(parts):
+    """The matrices of a step's products as its gradient needs them.
+
+    A product with a matrix that TensorFlow is to transpose takes twice as long on a CPU.
+    """
+    return [tf.transpose(part) for part in parts]
 
 
 CELLS = {"before": ResetBefore, "after": ResetAfter}
