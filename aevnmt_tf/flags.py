@@ -46,7 +46,11 @@ def add_runs(p: argparse.ArgumentParser) -> None:
 
 def add_checkpoint(p: argparse.ArgumentParser) -> None:
     """--checkpoint: which weights of a run."""
-    p.add_argument("--checkpoint", choices=("best", "last", "average"), help="default: best")
+    p.add_argument(
+        "--checkpoint",
+        choices=("best", "last", "average"),
+        help="default: best or average, whichever has the higher dev BLEU",
+    )
 
 
 def add_errors(p: argparse.ArgumentParser) -> None:

@@ -7,8 +7,9 @@
     out_dir/average/step-000001000/             mean of the last checkpoints (one folder)
     out_dir/logs/  metrics.jsonl  results.json
 
-A folder with weights holds `model.weights.h5` and a `manifest.json` with the size and checksum
-of every file. It is renamed into its place when it is complete.
+A folder with weights holds `model.weights.h5`, a `state.json` with the step and what else is
+known of them, such as their scores, and a `manifest.json` with the size and checksum of every
+file. It is renamed into its place when it is complete.
 """
 
 import json
@@ -28,6 +29,7 @@ METRICS = "metrics.jsonl"
 RESULTS = "results.json"
 
 WEIGHTS = "model.weights.h5"
+STATE = "state.json"
 MANIFEST = "manifest.json"
 CHOICES = {"best": BEST, "last": CHECKPOINTS, "average": AVERAGE}
 
@@ -54,17 +56,41 @@ def find_weights(run, *, checkpoint=None):
 
     Args:
         run: a run's directory.
-        checkpoint: "best", "last" or "average"; None means best where there is one, else last.
+        checkpoint: "best", "last" or "average"; None means the one of best and average that
+            has the higher dev BLEU, and last where there is neither.
     """
     run = Path(run)
     if not run.is_dir():
         raise UserError(f"there is no run in {run}: give the out_dir of a training run")
-    for choice in ("best", "last") if checkpoint is None else (checkpoint,):
-        for folder in reversed(listing(run / CHOICES[choice])):
-            if damage(folder) is None:
-                return folder
+    if checkpoint is not None:
+        found = [_newest(run / CHOICES[checkpoint])]
+    else:
+        found = [_newest(run / BEST), _newest(run / AVERAGE)]
+        found.sort(key=_dev_bleu, reverse=True)  # best/ first where they are equal
+        found.append(_newest(run / CHECKPOINTS))
+    for folder in found:
+        if folder is not None:
+            return folder
     where = "best/ or checkpoints/" if checkpoint is None else f"{CHOICES[checkpoint]}/"
     raise UserError(f"{run} has no usable weights in {where}: has the training run saved yet?")
+
+
+def _newest(parent):
+    """The newest folder that is whole, None without one."""
+    return next((f for f in reversed(listing(parent)) if damage(f) is None), None)
+
+
+def _dev_bleu(folder):
+    score = -1.0 if folder is None else state(folder).get("dev_bleu")
+    return -0.5 if score is None else score
+
+
+def state(folder):
+    """Return what is known of a folder of weights; nothing where that cannot be read."""
+    try:
+        return dict(json.loads((Path(folder) / STATE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def save_weights(model, folder):

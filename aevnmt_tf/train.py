@@ -44,7 +44,10 @@ def _say_the_end(hp, outcome, results):
     print(f"finished at step {outcome.step}: {outcome.reason}")
     if results["best"]:
         best = results["best"]
-        print(f"best dev BLEU {best['dev_bleu']:.2f} at step {best['step']}")
+        place = f"at step {best['step']}"
+        if "averaged_steps" in best:
+            place = f"of the mean of {len(best['averaged_steps'])} checkpoints"
+        print(f"best dev BLEU {best['dev_bleu']:.2f} {place}")
     out_dir = shlex.quote(hp.out_dir)
     export_dir = shlex.quote(str(Path(hp.out_dir) / "export"))
     print("next:")

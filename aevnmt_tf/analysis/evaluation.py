@@ -73,7 +73,7 @@ def evaluate_run(
         test_sets: prefixes by name, for files PREFIX.SRC and PREFIX.TGT with the run's
             languages; or EvaluationSets; None: the run's own test sets, or its dev sets.
         metrics: which of bleu, chrf, ter, meteor and beer.
-        checkpoint: "best", "last" or "average"; None: best where there is one, else last.
+        checkpoint: "best", "last" or "average"; None: as run_directory.find_weights.
         decoding: changes by name: settings such as beam_width and infer_batch_size, and fields
             of translator.Decoding such as search and z.
         seed: of whatever is drawn.

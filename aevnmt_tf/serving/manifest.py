@@ -59,19 +59,14 @@ def describe_run(run, *, checkpoint=None) -> dict:
         checkpoint: as in translator.load.
     """
     from aevnmt_tf.analysis import metrics
-    from aevnmt_tf.training import metrics_file
 
     run = Path(run)
     folder = run_directory.find_weights(run, checkpoint=checkpoint)
     step = run_directory.step_of(folder)
     dev = None
-    # The mean of several checkpoints is not evaluated.
-    if folder.parent.name != run_directory.AVERAGE:
-        lines = metrics_file.MetricsFile(run / run_directory.METRICS).read()
-        found = [line.get("dev_bleu") for line in lines if line["step"] == step]
-        scores = [score for score in found if isinstance(score, int | float)]
-        if scores:
-            dev = {"bleu": scores[-1], "signature": _signature_of_bleu(run, metrics)}
+    score = _dev_bleu(run, folder, step)
+    if score is not None:
+        dev = {"bleu": score, "signature": _signature_of_bleu(run, metrics)}
     return {
         "name": run.resolve().name,
         "checkpoint": f"{folder.parent.name}/{folder.name}",
@@ -79,6 +74,17 @@ def describe_run(run, *, checkpoint=None) -> dict:
         "crc32": run_directory.checksum(folder / run_directory.WEIGHTS),
         "dev": dev,
     }
+
+
+def _dev_bleu(run, folder, step):
+    """The score of these weights on dev: what they know of it, else what training reported."""
+    from aevnmt_tf.training import metrics_file
+
+    if folder.parent.name == run_directory.AVERAGE:
+        return run_directory.state(folder).get("dev_bleu")
+    lines = metrics_file.MetricsFile(run / run_directory.METRICS).read()
+    found = [line.get("dev_bleu") for line in lines if line["step"] == step]
+    return next((score for score in reversed(found) if isinstance(score, int | float)), None)
 
 
 def _signature_of_bleu(run, metrics):

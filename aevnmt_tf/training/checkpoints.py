@@ -14,7 +14,6 @@ from aevnmt_tf import run_directory
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.training import snapshots
 
-STATE = "state.json"
 TRAINING = "training"
 
 
@@ -49,7 +48,7 @@ class Checkpoints:
         def write(folder):
             run_directory.save_weights(self._model, folder)
             self._tensorflow_state().write(str(folder / TRAINING))
-            write_json(folder / STATE, {"step": step, **state})
+            write_json(folder / run_directory.STATE, {"step": step, **state})
 
         folder = snapshots.publish(self.folder, step=step, write=write)
         snapshots.keep_last(self.folder, self._keep)
@@ -87,28 +86,36 @@ class Checkpoints:
         folder = self._save_weights(self.best_folder, step, {"step": step, **scores})
         snapshots.keep_only(folder)
 
-    def save_average(self, number, *, build):
-        """Publish the mean of the weights of the last checkpoints; return the steps used.
+    def save_average(self, number, *, build, evaluate=lambda model: {}):
+        """Publish the mean of the weights of the last checkpoints, unless it is there.
 
         Args:
             number: how many checkpoints enter, fewer where fewer exist.
             build: returns a new model of the same shape; the one in training stays as it is.
+            evaluate: called with that model, returns its scores.
+
+        Returns:
+            step, averaged_steps and the scores; None without a checkpoint.
         """
         listed = run_directory.listing(self.folder)
         folders = [f for f in listed if run_directory.damage(f) is None][-number:]
         if not folders:
-            return []
+            return None
+        steps = [run_directory.step_of(folder) for folder in folders]
+        for folder in run_directory.listing(self.average_folder):
+            state = run_directory.state(folder)
+            if state.get("averaged_steps") == steps and run_directory.damage(folder) is None:
+                return state
         model, sums = build(), None
         for folder in folders:
             run_directory.load_weights(model, folder)
             weights = [weight.astype("float64") for weight in model.get_weights()]
             sums = weights if sums is None else list(map(np.add, sums, weights))
         model.set_weights([total / len(folders) for total in sums])
-        steps = [run_directory.step_of(folder) for folder in folders]
-        state = {"step": steps[-1], "averaged_steps": steps}
+        state = {"step": steps[-1], "averaged_steps": steps, **evaluate(model)}
         published = self._save_weights(self.average_folder, steps[-1], state, model=model)
         snapshots.keep_only(published)
-        return steps
+        return state
 
     def load_best(self):
         """Put the best weights into the model; return their step, None without any."""
@@ -121,7 +128,7 @@ class Checkpoints:
     def _save_weights(self, parent, step, state, *, model=None):
         def write(folder):
             run_directory.save_weights(self._model if model is None else model, folder)
-            write_json(folder / STATE, state)
+            write_json(folder / run_directory.STATE, state)
 
         return snapshots.publish(parent, step=step, write=write)
 
@@ -135,7 +142,7 @@ class Checkpoints:
                 f"{folder} does not fit the settings: choose another out_dir, or the optimizer"
                 " and the gradient_accumulation_steps that the run was started with"
             ) from None
-        return json.loads((folder / STATE).read_text(encoding="utf-8"))
+        return run_directory.state(folder)
 
     def _tensorflow_state(self):
         import tensorflow as tf

@@ -91,6 +91,10 @@ class Loop:
         """Return the seconds of the whole run, restarts included."""
         return self._watch.total()
 
+    def build_model(self):
+        """Return a new model like the one in training, outside of any strategy."""
+        return models.Aevnmt.from_config(self._model.get_config())
+
     def resume(self):
         """Continue from the newest checkpoint that is whole; return whether there was one."""
         if self.is_chief:
@@ -117,8 +121,6 @@ class Loop:
                 outcome.interrupted = self._final_evaluation_is_missing()
             if self._saved_batches != self._batches:
                 self._save()
-        if not outcome.interrupted and self.is_chief and self.hp.avg_ckpts:
-            self._average()
         return outcome
 
     def _train(self):
@@ -257,16 +259,6 @@ class Loop:
                     "clock": self._watch.state(),
                 },
             )
-
-    def _average(self):
-        config = self._model.get_config()
-        steps = self.checkpoints.save_average(
-            self.hp.avg_ckpts, build=lambda: models.Aevnmt.from_config(config)
-        )
-        self.reporter.say(
-            f"{run_directory.AVERAGE}/ has the mean of the weights at steps"
-            f" {', '.join(map(str, steps))}"
-        )
 
 
 def _shape(batch):

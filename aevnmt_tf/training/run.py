@@ -9,7 +9,7 @@ from aevnmt_tf import __version__, run_directory
 from aevnmt_tf.analysis import metrics
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.prepare import ensure_prepared
-from aevnmt_tf.training import distribution, ownership, step
+from aevnmt_tf.training import distribution, ownership, step, terminal
 from aevnmt_tf.training.checkpoints import write_json_whole
 from aevnmt_tf.training.evaluation import Evaluator, score_names
 from aevnmt_tf.training.loop import Loop
@@ -42,7 +42,9 @@ def train(hp, *, stream=None):
         # The other processes wait here until the directory is the chief's.
         with distribution.sentences():
             distribution.Agreement(strategy).any(False)
-        loop = _make_loop(hp, strategy=strategy, reporter=reporter, has_dev=has_dev)
+        out_dir = Path(hp.out_dir)
+        prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
+        loop = _make_loop(prepared, strategy=strategy, reporter=reporter, has_dev=has_dev)
         loop.resume()
         outcome = loop.run()
         if outcome.interrupted:
@@ -51,14 +53,14 @@ def train(hp, *, stream=None):
             )
         if outcome.interrupted or not is_chief:
             return outcome, None
-        results = _results(hp, loop=loop, outcome=outcome)
-        write_json_whole(Path(hp.out_dir) / run_directory.RESULTS, results)
+        average = _average(prepared, loop=loop, has_dev=has_dev) if hp.avg_ckpts else None
+        results = _results(hp, loop=loop, outcome=outcome, average=average)
+        write_json_whole(out_dir / run_directory.RESULTS, results)
         return outcome, results
 
 
-def _make_loop(hp, *, strategy, reporter, has_dev):
-    out_dir = Path(hp.out_dir)
-    prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
+def _make_loop(prepared, *, strategy, reporter, has_dev):
+    hp, out_dir = prepared.hp, Path(prepared.hp.out_dir)
     x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
     data = load_training_data(prepared.hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
     if distribution.is_chief():
@@ -86,15 +88,34 @@ def _never(*_):
     raise AssertionError("only the chief evaluates")
 
 
-def _results(hp, *, loop, outcome):
-    """Return what results.json holds."""
+def _average(prepared, *, loop, has_dev):
+    """Average the last checkpoints and say how good that is; return what is known of it."""
+
+    def evaluate(model):
+        return Evaluator(prepared, model=model)(loop.step).values if has_dev else {}
+
+    average = loop.checkpoints.save_average(
+        prepared.hp.avg_ckpts, build=loop.build_model, evaluate=evaluate
+    )
+    steps = ", ".join(map(str, average["averaged_steps"]))
+    loop.reporter.say(f"{run_directory.AVERAGE}/ has the mean of the weights at steps {steps}")
+    if has_dev:
+        loop.reporter.say(f"average  {terminal.dev_summary(average)}")
+    return average
+
+
+def _results(hp, *, loop, outcome, average):
+    """Return what results.json holds; `best` is what commands load by default."""
     evaluations = loop.reporter.evaluations()
-    best = [line for line in evaluations if line["step"] == loop.progress.best_step]
+    found = [line for line in evaluations if line["step"] == loop.progress.best_step][-1:]
+    if found and average is not None:
+        found.append(average)
     results = {
         "step": outcome.step,
         "reason": outcome.reason,
         "final": evaluations[-1] if evaluations else None,
-        "best": best[-1] if best else None,
+        "average": average,
+        "best": max(found, key=lambda line: line["dev_bleu"], default=None),
         "signatures": metrics.signatures(score_names(hp)),
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),

@@ -14,7 +14,7 @@ def load(run, *, checkpoint=None, **overrides) -> Translator:
 
     Args:
         run: the out_dir of a training run; a list of several makes an Ensemble.
-        checkpoint: "best", "last" or "average"; None: best where there is one, else last.
+        checkpoint: "best", "last" or "average"; None: as run_directory.find_weights.
         overrides: settings to change, such as beam_width.
     """
     if isinstance(run, list | tuple):

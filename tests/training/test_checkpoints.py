@@ -171,14 +171,46 @@ def test_average_is_the_mean_of_the_last(tmp_path):
         run.checkpoints.save(step, {})
         weights.append(run.model.get_weights())
     last = run.values()
-    assert run.checkpoints.save_average(3, build=small_model) == [2, 3, 4]
+    evaluated = []
+
+    def evaluate(model):
+        evaluated.append(model.get_weights())
+        return {"dev_bleu": 7.0}
+
+    options = {"build": small_model, "evaluate": evaluate}
+    state = run.checkpoints.save_average(3, **options)
+    assert state == {"step": 4, "averaged_steps": [2, 3, 4], "dev_bleu": 7.0}
     assert_equal(run.values(), last)
+    assert run.checkpoints.save_average(3, **options) == state
+    assert len(evaluated) == 1  # what is there is not made again
     averaged = small_model()
     run_directory.load_weights(
         averaged, run_directory.find_weights(tmp_path, checkpoint="average")
     )
     for index, weight in enumerate(averaged.get_weights()):
         np.testing.assert_allclose(weight, np.mean([w[index] for w in weights[1:]], 0), 1e-6)
+        np.testing.assert_array_equal(weight, evaluated[0][index])
+    run.step()
+    run.checkpoints.save(5, {})
+    assert run.checkpoints.save_average(3, **options)["averaged_steps"] == [3, 4, 5]
+    assert len(evaluated) == 2
+
+
+@pytest.mark.parametrize(
+    "best, average, found",
+    [(7.0, 8.0, "average"), (7.0, 6.0, "best"), (7.0, 7.0, "best"), (7.0, None, "best")],
+)
+def test_the_higher_score_on_dev_is_loaded(tmp_path, best, average, found):
+    run = Run(tmp_path)
+    run.step()
+    run.checkpoints.save(1, {})
+    run.checkpoints.save_best(1, {"dev_bleu": best})
+    scores = {} if average is None else {"dev_bleu": average}
+    run.checkpoints.save_average(1, build=small_model, evaluate=lambda _: scores)
+    assert run_directory.find_weights(tmp_path).parent.name == found
+    for choice in ("best", "average"):
+        folder = run_directory.find_weights(tmp_path, checkpoint=choice)
+        assert folder.parent.name == choice
 
 
 def fail_with(code):
