@@ -15,9 +15,9 @@ def greedy(task: Task, *, length_penalty_weight=0.0) -> Hypotheses:
 
     def choose(logits, t, seeds):
         del seeds
-        ids = tf.math.top_k(logits, 1 if task.min_length is None else 2).indices
         if task.min_length is None:
-            return ids[:, 0]
+            return tf.math.top_k(logits, 1).indices[:, 0]
+        _, ids = best_words(logits, count=2)
         skip = (t + 1 < task.min_length) & (ids[:, 0] == task.eos)
         return tf.where(skip, ids[:, 1], ids[:, 0])
 

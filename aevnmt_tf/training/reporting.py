@@ -27,6 +27,7 @@ class Reporter:
         )
         self._metrics = MetricsFile(self._out_dir / run_directory.METRICS)
         self._board = None
+        self._first_steps = {}
 
     def say(self, text=""):
         """Print a line."""
@@ -57,6 +58,7 @@ class Reporter:
         """
         if self._is_chief:
             last = step if evaluated else step - 1
+            self._first_steps = {"train": step + 1, "dev": last + 1}
             self._metrics.cut_back(
                 lambda line: line["step"] <= (last if _is_evaluation(line) else step)
             )
@@ -97,7 +99,10 @@ class Reporter:
         if self._board is None:
             from aevnmt_tf.training.tensorboard import TensorBoard
 
-            self._board = TensorBoard(self._out_dir / run_directory.LOGS)
+            self._board = TensorBoard(
+                self._out_dir / run_directory.LOGS, first_steps=self._first_steps
+            )
+            self._first_steps = {}  # a board that is opened again goes on
             self._board.settings(self._hp)
         return self._board
 

@@ -1,5 +1,6 @@
 """What TensorBoard shows of a run: scalars, histograms, images, texts, settings and z."""
 
+import time
 from pathlib import Path
 
 import tensorflow as tf
@@ -31,14 +32,21 @@ TRAIN_SCALARS = (
 class TensorBoard:
     """Writes event files into a folder's train/ and dev/.
 
+    Args:
+        folder: where to.
+        first_steps: {"train": step, "dev": step} where a process begins. TensorBoard no longer
+            shows what others before it wrote of these steps and later ones.
+
     The settings and z are in dev/, too: TensorBoard looks for the scores of the HPARAMS tab in
     the same run, and for the projector's files in the folder of a run.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, *, first_steps=None):
         self._folder = Path(folder)
         with snapshots.sentences(f"write {self._folder}"):
             self._folder.mkdir(parents=True, exist_ok=True)
+            for name, step in (first_steps or {}).items():
+                _mark_start(step, self._folder / name)
         self._train = tf.summary.create_file_writer(str(self._folder / "train"))
         self._dev = tf.summary.create_file_writer(str(self._folder / "dev"))
 
@@ -112,3 +120,21 @@ class TensorBoard:
         """Flush and close the files."""
         self._train.close()
         self._dev.close()
+
+
+def _mark_start(step, folder):
+    """Write TensorBoard's own mark of a start; a later one hides what is older from its step on.
+
+    TensorBoard reads the files of a folder in the order of their names.
+    """
+    folder.mkdir(exist_ok=True)
+    now = time.time()
+    start = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)
+    events = (
+        tf.compat.v1.Event(wall_time=now, file_version="brain.Event:2"),
+        tf.compat.v1.Event(wall_time=now, step=step, session_log=start),
+    )
+    # Before the files of this process, whose names go on with the machine's.
+    with tf.io.TFRecordWriter(str(folder / f"events.out.tfevents.{int(now)}.0")) as file:
+        for event in events:
+            file.write(event.SerializeToString())

@@ -5,6 +5,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
@@ -38,6 +39,34 @@ def test_train_and_dev_scalars(tmp_path, logs):
         assert value(train, name, 10) == number
     assert sorted(dev.Tags()["tensors"]) == ["active_units", "bleu"]
     assert value(dev, "bleu", 10) == 31.5
+
+
+def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
+    def write(steps, **options):
+        board = TensorBoard(tmp_path, **options)
+        for step, score in steps:
+            board.report(step, {"kl": score})
+            board.evaluation(step, {"dev_bleu": score})
+        board.close()
+        for path in tmp_path.glob("*/events.out.tfevents.*"):  # nobody resumes within a second
+            *start, seconds, end = path.name.split(".", 4)
+            path.rename(path.with_name(".".join([*start, str(int(seconds) - 10), end])))
+
+    def found(name, tag):
+        # What TensorBoard itself reads with.
+        accumulator = plugin_event_accumulator.EventAccumulator(str(tmp_path / name))
+        accumulator.Reload()
+        return [
+            (event.step, float(tf.make_ndarray(event.tensor_proto)))
+            for event in accumulator.Tensors(tag)
+        ]
+
+    write([(1, 1.0), (2, 2.0), (3, 3.0)], first_steps={"train": 1, "dev": 1})
+    write([(3, 30.0), (4, 40.0)], first_steps={"train": 3, "dev": 2})
+    assert found("train", "kl") == [(1, 1.0), (2, 2.0), (3, 30.0), (4, 40.0)]
+    assert found("dev", "bleu") == [(1, 1.0), (3, 30.0), (4, 40.0)]
+    write([(5, 50.0)])
+    assert [step for step, _ in found("train", "kl")] == [1, 2, 3, 4, 5]
 
 
 def test_histogram_image_and_tables(tmp_path, logs):
