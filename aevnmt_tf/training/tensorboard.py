@@ -123,7 +123,7 @@ class TensorBoard:
 
 
 def _mark_start(step, folder):
-    """Write TensorBoard's own mark of a start; a later one hides what is older from its step on.
+    """Write TensorBoard's own mark of a start: a later one hides older events from its step on.
 
     TensorBoard reads the files of a folder in the order of their names.
     """
