@@ -32,6 +32,7 @@ def parser() -> command.Parser:
     p.add_argument("--jobs", type=flags.positive, default=1, metavar="N", help="at a time")
     p.add_argument("--only", metavar="NAME", help="this system alone, and what it needs")
     p.add_argument("--seeds", type=_seeds, metavar="S,...", help="in place of the plan's")
+    p.add_argument("--tests", type=_names, metavar="NAME,...", help="these test sets alone")
     p.add_argument("--dry_run", action="store_true", help="say what would be done")
     p.add_argument("--table_only", action="store_true", help="train nothing")
     programs = p.add_argument_group("METEOR and BEER, where the plan wants them")
@@ -40,6 +41,10 @@ def parser() -> command.Parser:
     programs.add_argument("--java", default="java", metavar="PATH", help="default: java")
     hparams.add_flags(p, file=False)
     return p
+
+
+def _names(words):
+    return words.split(",")
 
 
 def _seeds(words):
@@ -57,6 +62,8 @@ def run(args) -> int:
     from aevnmt_tf.experiments.runs import Runs
 
     plan = plans.read(args.plan)
+    if args.tests is not None:
+        plan = plan.with_tests(args.tests)
     out, folder = _folders(args, plan)
     runs = Runs(plan, folder, overrides=_overrides(args), seeds=args.seeds)
     if args.only is not None and args.only not in plan.systems:

@@ -111,6 +111,16 @@ def test_the_tables_of_what_is_there(finished, command, tmp_path):
     ]
 
 
+def test_some_test_sets_alone(finished, command, tmp_path):
+    code, output, _ = command("--table_only", "--tests", "dev")
+    assert code == 0
+    std = statistics.stdev(BLEU["cond"])
+    assert f"| Cond | 22.2 ({std:.1f}) | – |" in output
+    assert "| AEVNMT | **22.5 (22.0–23.0)** | 6.5 (6.0–7.0) |" in output
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["systems"]["cond"]["runs"][1]["tests"] == {"dev": {"bleu": 22.0}}
+
+
 def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_path):
     before = sorted((tmp_path / "out").rglob("*"))
     code, output, _ = command("--dry_run")
@@ -130,6 +140,7 @@ def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_p
     "words, sentence",
     [
         (["--only", "con"], "has no such system; did you mean cond?"),
+        (["--tests", "dev,new"], "no test set called new; did you mean news?"),
         (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
         (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),
         (["--seeds", "1,1"], "--seeds"),

@@ -19,7 +19,7 @@ always relative to where the command is started.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,22 @@ class Plan:
     synthetic: Mapping[str, Synthetic]
     tables: tuple[TablePlan, ...]
     raw: Mapping[str, Any]
+
+    def with_tests(self, names) -> "Plan":
+        """The plan with these test sets alone, and with the tables that have one of them."""
+        for name in names:
+            _must_know(name, self.tests, f"{self.path}: there is no test set called {name}")
+
+        def some(part):
+            return replace(part, tests=tuple(name for name in part.tests if name in names))
+
+        tables = [some(table) for table in self.tables]
+        return replace(
+            self,
+            tests={name: prefix for name, prefix in self.tests.items() if name in names},
+            systems={name: some(system) for name, system in self.systems.items()},
+            tables=tuple(table for table in tables if table.tests),
+        )
 
     def settings_of(self, system: System, **changes: Any) -> hparams.Hparams:
         """The settings of a system: its file < data < settings < its own < changes."""
