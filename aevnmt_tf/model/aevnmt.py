@@ -197,7 +197,7 @@ class Aevnmt(keras.Model):
     def predict_z(self, x, x_len):
         """r(z|x), which is q(z|x) where that reads the source alone; None without z."""
         network = self.posterior if self.prediction is None else self.prediction
-        return None if network is None else network([(self.emb_x(x), x_len)])
+        return None if network is None else network([(self.emb_x.words(x), x_len)])
 
     def z_for_prediction(self, x, x_len):
         """E[r(z|x)], what Eq. (argmax-conditional) searches with: [B, Z], or None."""
@@ -206,7 +206,7 @@ class Aevnmt(keras.Model):
 
     def start(self, x, x_len, z=None):
         """Reads a source: x [B, Tx], x_len [B], z [B, Z] -> Memory, DecoderState."""
-        return self.decoder.begin(self.encoder(self.emb_x(x), x_len, z), x_len, z)
+        return self.decoder.begin(self.encoder(self.emb_x.words(x), x_len, z), x_len, z)
 
     def step(self, memory, state, y):
         """One word of the target.

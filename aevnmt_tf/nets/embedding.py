@@ -1,9 +1,18 @@
 """Word embeddings with a dense gradient."""
 
+from typing import NamedTuple
+
 import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.precision import compute
+
+
+class Words(NamedTuple):
+    """Embedded sentences with each different word once, so that it is projected once."""
+
+    vectors: tf.Tensor  # [words, E]
+    places: tf.Tensor  # [B, T] which of the vectors
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -31,6 +40,11 @@ class Embedding(keras.layers.Layer):
     def call(self, ids):
         """See the class."""
         return dense_gather(compute(self, self.embeddings), ids)
+
+    def words(self, ids):
+        """The same as Words. It has no dropout and is not for XLA, whose shapes are static."""
+        words, places = tf.unique(tf.reshape(ids, [-1]))
+        return Words(self(words), tf.reshape(places, tf.shape(ids)))
 
     def get_config(self):
         """The constructor's arguments."""

@@ -27,7 +27,7 @@ class Encoder(RecurrentStack):
         return 2 * self.units if k else self.input_size
 
     def call(self, inputs, lengths, z=None, noise=None):
-        """inputs [B, Tx, E], lengths [B], z [B, Z] -> [B, Tx, 2H].
+        """inputs [B, Tx, E] or Words, lengths [B], z [B, Z] -> [B, Tx, 2H].
 
         `noise` holds masks by layer name.
         """

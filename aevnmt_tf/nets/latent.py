@@ -17,8 +17,8 @@ class SentenceAverage(BiGRU):
     """
 
     def call(self, inputs, lengths, dropout=None):
-        """inputs [B, T, E], lengths [B] -> [B, 2H] in float32."""
-        start = tf.zeros([tf.shape(inputs)[0], self.units], self.compute_dtype)
+        """inputs [B, T, E] or Words, lengths [B] -> [B, 2H] in float32."""
+        start = tf.zeros([tf.shape(lengths)[0], self.units], self.compute_dtype)
         states = super().call(inputs, lengths, start, dropout=dropout)
         real = tf.sequence_mask(lengths, tf.shape(states)[1])[:, :, None]
         total = tf.reduce_sum(tf.where(real, tf.cast(states, tf.float32), 0.0), axis=1)
@@ -84,14 +84,15 @@ class GaussianNetwork(keras.layers.Layer):
         self.built = True
 
     def call(self, sentences, noise=None):
-        """(embeddings [B, T, E], lengths [B]) for each side -> a distribution over z [B, Z].
+        """(embeddings [B, T, E] or Words, lengths [B]) for each side -> a distribution over
+        z [B, Z].
 
         The embeddings belong to the generative model and get no gradient from here: detach of
         Eq. (emb-x), Eq. (emb-y).
         """
         noise = noise or {}
         h = [
-            layer(tf.stop_gradient(inputs), lengths, dropout=noise.get(layer.name))
+            layer(_detached(inputs), lengths, dropout=noise.get(layer.name))
             for layer, (inputs, lengths) in zip(self.averages, sentences, strict=True)
         ]
         h = tf.concat(h, axis=-1)  # Eq. (concat)  [B, 2H] or [B, 4H]
@@ -123,3 +124,7 @@ class PointNetwork(GaussianNetwork):
     def distribution(self, loc):
         """All mass on one point."""
         return tfd.VectorDeterministic(loc)
+
+
+def _detached(inputs):
+    return tf.nest.map_structure(tf.stop_gradient, inputs)

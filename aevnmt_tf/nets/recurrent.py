@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.cells import CELLS, transposed
+from aevnmt_tf.nets.embedding import Words
 from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
 
@@ -146,12 +147,16 @@ class GRUWeights(keras.layers.Layer):
         return kernel, recurrent, bias[0], bias[1:]
 
     def run(self, inputs, start):
-        """inputs: a [B, T, in] for each direction; start [B, H] for all -> a [B, T, H] for
-        each."""
+        """inputs: a [B, T, in], or Words, for each direction; start [B, H] for all -> a [B, T,
+        H] for each."""
         found = []
         for prefix, sequence in zip(self.directions, inputs, strict=True):
             kernel, recurrent, bias, second = self.weights_of(prefix)
-            x = project(tf.transpose(sequence, [1, 0, 2]), kernel, bias)  # [T, B, 3H]
+            if isinstance(sequence, Words):
+                x = project(compute(self, sequence.vectors), kernel, bias)  # [words, 3H]
+                x = tf.gather(x, tf.transpose(sequence.places))  # [T, B, 3H]
+            else:
+                x = project(tf.transpose(sequence, [1, 0, 2]), kernel, bias)  # [T, B, 3H]
             states = run_gru(x, start, recurrent, second, cell=self.cell)
             found.append(tf.transpose(states, [1, 0, 2]))
         return found
@@ -189,8 +194,8 @@ class GRU(GRUWeights):
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class BiGRU(GRUWeights):
-    """A GRU in both directions from ONE start. `inputs` [B, T, in], `lengths` [B], `start` [B,
-    H] -> [B, T, 2H].
+    """A GRU in both directions from ONE start. `inputs` [B, T, in] or Words, `lengths` [B],
+    `start` [B, H] -> [B, T, 2H].
 
     The backward direction reads each sentence from its own last token. `dropout` [B, T, 2, in]
     has a mask for each direction, in the order of the sentence.
@@ -204,12 +209,16 @@ class BiGRU(GRUWeights):
 
     def call(self, inputs, lengths, start, dropout=None):
         """See the class."""
-        inputs, start = compute(self, inputs), compute(self, start)
-        forward = backward = inputs
-        if dropout is not None:
-            dropout = compute(self, dropout)
-            forward, backward = inputs * dropout[:, :, 0], inputs * dropout[:, :, 1]
-        backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
+        start = compute(self, start)
+        if isinstance(inputs, Words):
+            forward, places = inputs, tf.reverse_sequence(inputs.places, lengths, seq_axis=1)
+            backward = inputs._replace(places=places)
+        else:
+            forward = backward = compute(self, inputs)
+            if dropout is not None:
+                dropout = compute(self, dropout)
+                forward, backward = forward * dropout[:, :, 0], backward * dropout[:, :, 1]
+            backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
         forward, backward = self.run([forward, backward], start)
         backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
         return tf.concat([forward, backward], axis=-1)

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.attention import Memory
 from aevnmt_tf.nets.decoder import DecoderState, PaperDecoder, TfNmtDecoder
+from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
 
 # Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
@@ -67,8 +68,8 @@ class PaperSearchStep:
         # The weights of attention sum to one, so a bias may be added before they are applied.
         return SearchMemory(
             source,
-            tf.nn.bias_add(tf.matmul(values, w.inputs_c), w.inputs_bias),
-            tf.nn.bias_add(tf.matmul(values, w.logits_c), w.logits_bias),
+            project(values, w.inputs_c, w.inputs_bias),
+            project(values, w.logits_c, w.logits_bias),
         )
 
     def __call__(self, memory, state, y):
@@ -106,8 +107,8 @@ class PaperSearchStep:
         def direct():
             c = tf.matmul(attention, memory.source.values)  # [B, K, 2H]
             return (
-                tf.nn.bias_add(tf.matmul(c, w.inputs_c), w.inputs_bias),
-                tf.nn.bias_add(tf.matmul(c, w.logits_c), w.logits_bias),
+                project(c, w.inputs_c, w.inputs_bias),
+                project(c, w.logits_c, w.logits_bias),
             )
 
         parts = tf.cond(tf.shape(memory.logits)[1] > 0, shared, direct)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.nets import GRU, BiGRU, PaperDecoder
+from aevnmt_tf.nets import GRU, BiGRU, Embedding, PaperDecoder
 
 B, T, E, H = 3, 5, 4, 6
 LENGTHS = np.array([5, 2, 3], np.int32)
@@ -86,6 +86,22 @@ def test_bigru_is_two_grus_the_second_from_each_sentence_s_end(reset):
                 rtol=1e-5,
                 atol=1e-6,
             )
+
+
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_words_that_are_looked_up_once_are_the_words(reset):
+    embedding = Embedding(vocab_size=5, units=3)
+    layer = BiGRU(input_size=3, units=4, reset=reset)
+    for one in (embedding, layer):
+        one.build()
+    ids = tf.constant([[1, 4, 1, 2], [4, 4, 0, 0]])
+    lengths, start = tf.constant([4, 2]), tf.random.normal([2, 4])
+    words = embedding.words(ids)
+
+    assert words.vectors.shape[0] == 4  # 1, 4, 2 and 0
+    np.testing.assert_allclose(
+        layer(words, lengths, start), layer(embedding(ids), lengths, start), atol=1e-6
+    )
 
 
 def test_bigru_ignores_what_is_after_the_end():
