@@ -168,6 +168,7 @@ TENSORFLOW = """
 """
 
 
+@pytest.mark.slow
 def test_tensorflow_is_quiet_but_we_are_not():
     code, out, err = output(script(TENSORFLOW))
     assert (code, out) == (0, "")

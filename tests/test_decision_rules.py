@@ -128,6 +128,7 @@ def by_hand(t, lines, *, seed, steps):
     return found
 
 
+@pytest.mark.slow
 def test_refine_is_the_rule_by_hand(paired):
     lines = LINES[:2]
     decoding = Decoding.of(paired.hp, search="refine", refine_steps=2, max_length=4)

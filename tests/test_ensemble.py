@@ -79,6 +79,7 @@ def test_greedy_takes_the_word_with_the_highest_mean(members, both):
     assert int(first) == int(np.argmax(values))
 
 
+@pytest.mark.slow
 def test_each_model_draws_its_own_z():
     """One model twice, so that all that can differ is the draw."""
     t = make("KLq", scale=1.2, beam_width=2)
@@ -119,6 +120,7 @@ def test_different_vocabularies_are_refused(members):
         Ensemble([make(src="en", tgt="de"), swapped])
 
 
+@pytest.mark.slow
 def test_load_of_several_runs(tmp_path):
     runs = [save_run(tmp_path / name, beam_width=0) for name in ("one", "two")]
     pair = aevnmt_tf.load(runs, infer_batch_size=3)

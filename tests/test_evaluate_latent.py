@@ -16,6 +16,8 @@ from aevnmt_tf.translator import Decoding, Ensemble, tensors
 from tests import tiny
 from tests.tiny_translator import make
 
+pytestmark = pytest.mark.slow  # four ways of decoding are traced for each model
+
 GREEDY = Decoding(search="greedy", beam_width=1)  # as the settings of these models say
 
 

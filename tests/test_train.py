@@ -11,6 +11,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from aevnmt_tf import run_directory, train, translator
 from tests import tiny_run
 
+pytestmark = pytest.mark.slow  # a whole run is trained
+
 FAST = {"learning_rate": 0.05}  # so that twenty steps teach some words
 
 
@@ -120,7 +122,6 @@ def test_a_finished_run_stays_as_it_is(folder, capsys):
     assert (folder / "run" / "metrics.jsonl").read_text() == before
 
 
-@pytest.mark.slow
 def test_a_run_in_two_parts_equals_one_in_one(folder, tmp_path):
     settings = tiny_run.write_settings(tmp_path, steps_per_external_eval=20, **FAST)
     arguments = ["--hparams", str(settings)]

@@ -154,6 +154,7 @@ def test_flags_beat_the_run(command, loaded):
     assert len(output.split()) in (3, 4)
 
 
+@pytest.mark.slow
 def test_mbr(command, loaded):
     flags = ("--search", "mbr", "--num_samples", 4, "--utility", "bleu", "--seed", 2)
     code, output, _ = command(*flags, stdin=lines_of(*LINES))
@@ -161,6 +162,7 @@ def test_mbr(command, loaded):
     assert code == 0 and output == lines_of(*loaded.translate(LINES, **options))
 
 
+@pytest.mark.slow
 def test_ensemble(command, run, expected):
     code, output, _ = command("--model", run, "--format", "jsonl", stdin=lines_of(*LINES))
     rows = [json.loads(line) for line in output.splitlines()]
@@ -350,6 +352,7 @@ def moses_run(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_moses_models_take_raw_text_and_give_it(command, moses_run):
     """As if somebody had tokenised before and undone it after, with the run's own files."""
     from aevnmt_tf.text import moses

@@ -230,6 +230,7 @@ def test_bad_options(changes, sentence):
         Decoding(**changes)
 
 
+@pytest.mark.slow
 def test_lengths(shared):
     long = shared.n_best(LINES, force_length=9, n_best=3)
     for line, translations in zip(LINES, long, strict=True):

@@ -76,6 +76,7 @@ def test_a_resumed_run_sees_what_the_uninterrupted_one_sees(
 
 @settings(max_examples=4)
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 5), st.integers(0, 20))
+@pytest.mark.slow
 def test_shards_together_are_the_global_batch(encoded, lengths, batch_size, num_shards, step):
     data = TrainingData([make(encoded, lengths)], batch_size=batch_size)
     whole = take(data.dataset(first_step=step), 5)

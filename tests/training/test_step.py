@@ -129,6 +129,7 @@ def test_schedules_follow_the_updates_done():
     assert rates == pytest.approx([0.001, 0.01, 0.1])
 
 
+@pytest.mark.slow
 def test_noise_changes_with_the_batch_and_not_with_the_run():
     runs = []
     for _ in range(2):

@@ -48,7 +48,8 @@ def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
             board.report(step, {"kl": score})
             board.evaluation(step, {"dev_bleu": score})
         board.close()
-        for path in tmp_path.glob("*/events.out.tfevents.*"):  # nobody resumes within a second
+        # Nobody resumes within a second. The oldest first, or it would be written over.
+        for path in sorted(tmp_path.glob("*/events.out.tfevents.*")):
             *start, seconds, end = path.name.split(".", 4)
             path.rename(path.with_name(".".join([*start, str(int(seconds) - 10), end])))
 
