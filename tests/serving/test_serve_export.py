@@ -52,36 +52,32 @@ def test_odd_lines_are_answered(server):
 @pytest.mark.slow
 def test_every_signature_over_both_protocols(shared, start_server):
     """As the export is, which warms up with every signature."""
-    with start_server(shared.export_dir) as running:
-        compare_protocols(running)
-
-
-def compare_protocols(server):
-    inputs = {"source": LINES[:5], "target": LINES[1:6], "seed": [3, 1, 4, 1, 5]}
-    metadata = server.client.get(f"{server.model}/metadata").json()
-    definitions = metadata["metadata"]["signature_def"]["signature_def"]
-    assert set(tiny_export.SIGNATURES) <= set(definitions)
-    with grpc.insecure_channel(f"127.0.0.1:{server.server.grpc_port}") as channel:
-        stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        for name in tiny_export.SIGNATURES:
-            wanted = {key: inputs[key] for key in definitions[name]["inputs"]}
-            reply = server.predict({"signature_name": name, "inputs": wanted})
-            assert reply.status_code == 200, reply.text
-            columns = reply.json()["outputs"]
-            if len(definitions[name]["outputs"]) == 1:
-                columns = dict(zip(definitions[name]["outputs"], [columns], strict=True))
-            request = predict_pb2.PredictRequest()
-            request.model_spec.name = "aevnmt"
-            request.model_spec.signature_name = name
-            for key, value in wanted.items():
-                dtype = tf.int32 if key == "seed" else tf.string
-                request.inputs[key].CopyFrom(tf.make_tensor_proto(value, dtype))
-            outputs = stub.Predict(request, timeout=60).outputs
-            assert columns.keys() == outputs.keys() == definitions[name]["outputs"].keys()
-            for key, column in columns.items():
-                array = tf.make_ndarray(outputs[key])
-                assert np.shape(column) == array.shape and array.shape[0] == 5
-                if array.dtype == object:
-                    assert [t.decode() for t in array.ravel()] == np.ravel(column).tolist()
-                else:
-                    np.testing.assert_allclose(array, column, rtol=1e-4, atol=1e-5)
+    with start_server(shared.export_dir) as server:
+        inputs = {"source": LINES[:5], "target": LINES[1:6], "seed": [3, 1, 4, 1, 5]}
+        metadata = server.client.get(f"{server.model}/metadata").json()
+        definitions = metadata["metadata"]["signature_def"]["signature_def"]
+        assert set(tiny_export.SIGNATURES) <= set(definitions)
+        with grpc.insecure_channel(f"127.0.0.1:{server.server.grpc_port}") as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            for name in tiny_export.SIGNATURES:
+                wanted = {key: inputs[key] for key in definitions[name]["inputs"]}
+                reply = server.predict({"signature_name": name, "inputs": wanted})
+                assert reply.status_code == 200, reply.text
+                columns = reply.json()["outputs"]
+                if len(definitions[name]["outputs"]) == 1:
+                    columns = dict(zip(definitions[name]["outputs"], [columns], strict=True))
+                request = predict_pb2.PredictRequest()
+                request.model_spec.name = "aevnmt"
+                request.model_spec.signature_name = name
+                for key, value in wanted.items():
+                    dtype = tf.int32 if key == "seed" else tf.string
+                    request.inputs[key].CopyFrom(tf.make_tensor_proto(value, dtype))
+                outputs = stub.Predict(request, timeout=60).outputs
+                assert columns.keys() == outputs.keys() == definitions[name]["outputs"].keys()
+                for key, column in columns.items():
+                    array = tf.make_ndarray(outputs[key])
+                    assert np.shape(column) == array.shape and array.shape[0] == 5
+                    if array.dtype == object:
+                        assert [t.decode() for t in array.ravel()] == np.ravel(column).tolist()
+                    else:
+                        np.testing.assert_allclose(array, column, rtol=1e-4, atol=1e-5)
