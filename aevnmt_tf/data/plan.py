@@ -21,13 +21,16 @@ FILLER = -1  # in place of a pair's index: a row that fills a batch and weighs n
 
 @dataclass(frozen=True)
 class Stream:
-    """Batches of equal size, each from one bucket; an epoch has the same number every time.
+    """Batches of equal size and similar lengths; an epoch has the same number every time.
+
+    Batches are cut from the largest bucket down. The last batch of a bucket is made full with
+    pairs of the next smaller one, which fit as well; only the smallest bucket's has fillers.
 
     A pair of corpus c comes `ratios[c]` times an epoch. Of a ratio's fraction, 0.3 say, each
     epoch takes another sample without replacement: 30 % of the corpus, of every bucket alike.
 
     Args:
-        buckets: the bucket of each pair.  # [N]
+        buckets: the bucket of each pair; a larger one holds the pairs of all smaller.  # [N]
         corpus: the corpus of each pair.  # [N]
         ratios: one number for each corpus.
         batch_size: rows of a batch.
@@ -47,6 +50,7 @@ class Stream:
     _groups: np.ndarray = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
     _sampled: np.ndarray = field(init=False, repr=False)  # places in a shuffled order by group
     _layout: np.ndarray = field(init=False, repr=False)  # places in an order by bucket
+    _largest: np.ndarray = field(init=False, repr=False)  # the bucket of each batch in _layout
 
     def __post_init__(self):
         """Work out what all epochs share."""
@@ -60,15 +64,17 @@ class Stream:
         fractions = np.asarray(self.ratios, np.float64) - whole
         parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
         counts = (whole[:, None] * sizes + parts).sum(0)  # [K]
-        batches = -(-counts // self.batch_size)
+        layout = _layout(int(counts.sum()), self.batch_size)
+        largest = np.repeat(np.arange(num_buckets, dtype=np.int32), counts)[layout[:, 0]]
         pairs = np.arange(len(self.buckets), dtype=np.int32)
         shared = dict(
             counts=counts,
-            batches=batches,
+            batches=np.bincount(largest, minlength=num_buckets),
             _certain=np.repeat(pairs, whole[self.corpus]),
             _groups=groups,
             _sampled=_first_of_each(sizes.reshape(-1), parts.reshape(-1)),
-            _layout=_layout(counts, batches, self.batch_size),
+            _layout=layout,
+            _largest=largest,
         )
         for name, value in shared.items():
             object.__setattr__(self, name, value)
@@ -89,8 +95,8 @@ class Stream:
         order = self._order(buckets, int(self.counts.sum()), epoch, purpose=0, ops=ops)
         pairs = ops.join(ops.take(pairs, order), np.array([FILLER], np.int32))
         order = self._order(0, self.num_batches, epoch, purpose=1, ops=ops)
-        buckets = np.repeat(np.arange(len(self.batches), dtype=np.int32), self.batches)
-        return ops.take(pairs, ops.take(self._layout, order)), ops.take(buckets, order)
+        rows = ops.take(pairs, ops.take(self._layout, order))
+        return rows, ops.take(self._largest, order)
 
     def _order(self, groups, size, epoch, *, purpose, ops):
         key = (self.seed, self.number, epoch, purpose)
@@ -103,13 +109,11 @@ def _first_of_each(sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
     return np.flatnonzero(rank < np.repeat(parts, sizes))
 
 
-def _layout(counts: np.ndarray, batches: np.ndarray, batch_size: int) -> np.ndarray:
+def _layout(num_pairs: int, batch_size: int) -> np.ndarray:
     """Where in an order by bucket each row of each batch is; fillers are after its end."""
-    places = np.full(batches.sum() * batch_size, counts.sum(), np.int64)
-    shift = (batches.cumsum() - batches) * batch_size - (counts.cumsum() - counts)  # [K]
-    pairs = np.arange(counts.sum())
-    places[pairs + np.repeat(shift, counts)] = pairs
-    return places.reshape(-1, batch_size)
+    num_rows = -(-num_pairs // batch_size) * batch_size
+    places = num_pairs - 1 - np.arange(num_rows)  # from the last, the largest, down
+    return np.where(places < 0, num_pairs, places).reshape(-1, batch_size)
 
 
 def _apportion(sizes: np.ndarray, fraction: float) -> np.ndarray:

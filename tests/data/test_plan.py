@@ -34,22 +34,45 @@ def streams(draw, *, ratios=ONE, number=0):
 
 
 @given(streams(), st.integers(0, 50))
-def test_every_pair_once_an_epoch_in_batches_of_its_bucket(stream, epoch):
+def test_every_pair_once_an_epoch_in_a_batch_that_holds_it(stream, epoch):
     rows, buckets = stream.epoch(epoch)
     assert rows.shape == (stream.num_batches, stream.batch_size)
     assert sorted(rows[rows != FILLER]) == list(range(len(stream.buckets)))
     for pairs, bucket in zip(rows, buckets, strict=True):
-        assert (stream.buckets[pairs[pairs != FILLER]] == bucket).all()
+        assert stream.buckets[pairs[pairs != FILLER]].max() == bucket
+    np.testing.assert_array_equal(
+        np.bincount(buckets, minlength=len(stream.batches)), stream.batches
+    )
 
 
 @given(streams(), st.integers(0, 50))
-def test_only_the_last_batch_of_a_bucket_has_fillers(stream, epoch):
+def test_only_one_batch_has_fillers_and_it_is_of_the_smallest(stream, epoch):
     rows, buckets = stream.epoch(epoch)
-    for k in set(buckets):
-        fillers = (rows[buckets == k] == FILLER).sum(1)
-        assert (fillers > 0).sum() <= 1
-        assert fillers.max() < stream.batch_size
-        assert fillers.sum() == -(stream.buckets == k).sum() % stream.batch_size
+    fillers = (rows == FILLER).sum(1)
+    assert fillers.sum() == -len(stream.buckets) % stream.batch_size
+    assert (fillers > 0).sum() <= 1
+    assert (buckets[fillers > 0] == buckets.min()).all()
+
+
+@given(streams(), st.integers(0, 50))
+def test_no_batch_overlaps_another_in_length(stream, epoch):
+    """Sorted by bucket, the batches are consecutive: only edges are shared."""
+    rows, _ = stream.epoch(epoch)
+    spans = [stream.buckets[pairs[pairs != FILLER]] for pairs in rows]
+    spans = sorted((span.min(), span.max()) for span in spans)
+    assert all(low[1] <= high[0] for low, high in zip(spans, spans[1:], strict=False))
+
+
+def test_pairs_that_fill_a_larger_batch_differ_by_epoch():
+    buckets = np.array([0] * 50 + [1] * 7, np.int32)
+    stream = Stream(buckets, np.zeros(57, np.int32), (1.0,), 8, 1)
+    fills = []
+    for epoch in range(20):
+        rows, largest = stream.epoch(epoch)
+        assert (largest == 1).sum() == 1
+        fills += [pair for pair in rows[largest == 1][0] if buckets[pair] == 0]
+    assert len(fills) == 20
+    assert len(set(fills)) > 10
 
 
 @given(streams(ratios=st.floats(0, 3)), st.integers(0, 50))
