@@ -1,0 +1,49 @@
+"""The command as a process with a long input: lines in, lines out, memory that stays."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.tiny_translator import save_run
+
+pytestmark = pytest.mark.slow
+
+
+def resident_megabytes(pid):
+    with open(f"/proc/{pid}/status") as file:
+        (line,) = (line for line in file if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
+def test_memory_does_not_grow_with_the_input(tmp_path):
+    run = save_run(tmp_path / "run", beam_width=0, infer_batch_size=64)
+    words = ["-m", "aevnmt_tf.translate", "--model", str(run)]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    lines = [" ".join("abcdefgh"[i % 8] for i in range(n % 30)) + "\n" for n in range(1000)]
+
+    def feed():
+        for _ in range(100):
+            process.stdin.write("".join(lines).encode())
+        process.stdin.close()
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    first, megabytes = [], {}
+    for number, line in enumerate(process.stdout):
+        if number < 1000:
+            first.append(line)
+        assert line == first[number % 1000]  # the same line is translated the same way
+        if number + 1 in (20_000, 90_000):
+            megabytes[number + 1] = resident_megabytes(process.pid)
+    feeder.join()
+    assert process.wait() == 0 and number + 1 == 100_000
+    # The results of these 70,000 lines, kept, would be 38 MB.
+    assert megabytes[90_000] < megabytes[20_000] + 10
