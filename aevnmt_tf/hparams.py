@@ -34,6 +34,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "source_target is KLq", ("KLq", "KLr", "JS", "l2")),
         Setting("dropout", float, 0.3, "rate on the input of every RNN cell",
                 at_least=0, below=1),
+        Setting("output_dropout", float, 0.0, "rate on what the output layers read (not in the "
+                "paper)", at_least=0, below=1),
         Setting("word_dropout", float, 0.0, "rate at which words of the target prefix and of "
                 "the source LM's prefix are masked", at_least=0, below=1),
         Setting("word_dropout_source", bool, True, "word dropout in the source LM, too"),

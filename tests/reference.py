@@ -114,7 +114,8 @@ class Reference:
 
     keep: the factors of dropout, {layer: [T, I]} on what a layer's cell reads at each position
     ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] on the
-    prefixes that the language model and the decoder read.
+    prefixes that the language model and the decoder read; "out_x", "out_y" [T, F] on what the
+    output layers read.
     """
 
     def __init__(self, weights, *, decoder_style="paper", r_train_mode=None, keep=None):
@@ -168,7 +169,7 @@ class Reference:
         for number, layer in enumerate(self._layers("gru_lm"), start=1):
             h_0 = self._start("init_lm", number, z, self._units(layer))
             h = gru(self.w[layer], self._drop(layer, h), h_0)
-        return affine(self.w["out_x"], h)  # [Tx, N, Vx]
+        return affine(self.w["out_x"], self._drop("out_x", h))  # [Tx, N, Vx]
 
     def log_px(self, x, z=None):
         return self._log_likelihood(self.lm_logits(x, z), x)
@@ -221,13 +222,19 @@ class Reference:
         c, weights = attention(self.w["bahd"], memory, states[0])  # the old state
         new_states = self._cells(j, np.concatenate([c, e], axis=-1), layers, states)
         features = np.concatenate([new_states[-1], e, c], axis=-1)
-        return new_states, fed, affine(self.w["out_y"], features), weights
+        return new_states, fed, self._output(j, features), weights
 
     def _tf_nmt_step(self, j, e, layers, states, memory, fed):
         new_states = self._cells(j, np.concatenate([e, fed], axis=-1), layers, states)
         c, weights = attention(self.w["bahd"], memory, new_states[-1])  # the new state
         fed = affine(self.w["att_layer"], np.concatenate([new_states[-1], c], axis=-1))
-        return new_states, fed, affine(self.w["out_y"], fed), weights
+        return new_states, fed, self._output(j, fed), weights
+
+    def _output(self, j, features):
+        factors = self.keep.get("out_y")
+        return affine(
+            self.w["out_y"], features if factors is None else features * np.asarray(factors)[j]
+        )
 
     def log_py(self, x, y, z=None):
         logits, _ = self.decode(y, self.encode(x, z), z)

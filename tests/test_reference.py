@@ -21,6 +21,7 @@ DEEP = {"num_encoder_layers": 4, "num_decoder_layers": 3, "num_lm_layers": 2}
 TF_NMT = {"decoder_style": "tf_nmt"}
 AFTER = {"gru_reset": "after"}
 NOISY = {"dropout": 0.4, "word_dropout": 0.3}
+OUTPUT = {"output_dropout": 0.2}
 
 # (system, settings): each system as the paper has it, then every option with some system.
 CASES = {
@@ -31,7 +32,9 @@ CASES = {
     "JS, tf_nmt, after, shared": ("JS", {**TF_NMT, **AFTER, "share_vocab": True}),
     "KLr, noisy": ("KLr", NOISY),
     "KLq, noisy, deep, after": ("KLq", {**NOISY, **DEEP, **AFTER}),
-    "source_only, noisy, tf_nmt, deep": ("source_only", {**NOISY, **TF_NMT, **DEEP}),
+    "source_only, noisy, tf_nmt, deep": ("source_only", {**NOISY, **OUTPUT, **TF_NMT, **DEEP}),
+    "source_only, output": ("source_only", OUTPUT),
+    "cond, noisy, output, after": ("cond", {**NOISY, **OUTPUT, **AFTER}),
     "joint, noisy, source words kept": ("joint", {**NOISY, "word_dropout_source": False}),
 }
 
@@ -70,7 +73,7 @@ class Twins:
         for name, mask in self.noise.items():
             if name == "epsilon":
                 continue
-            reads_y = name == "words_y" or name == "q_gru_y" or name.startswith("gru_dec")
+            reads_y = name in ("words_y", "out_y", "q_gru_y") or name.startswith("gru_dec")
             mask = mask[b].numpy()[: len(y if reads_y else x)]
             if mask.ndim == 3:
                 factors[f"{name}/forward"], factors[f"{name}/backward"] = mask[:, 0], mask[:, 1]
@@ -99,14 +102,20 @@ def test_the_reference_stands_on_its_own():
 
 
 def test_the_noise_is_what_the_settings_say(twins):
-    rates = {name: twins.options.get(name, 0.0) for name in ("dropout", "word_dropout")}
+    kinds = ("dropout", "word_dropout", "output_dropout")
+    rates = {name: twins.options.get(name, 0.0) for name in kinds}
     masks = {name for name in twins.noise if name != "epsilon"}
     assert bool(masks) == any(rates.values())
     assert ("words_x" in masks) == (
-        rates["word_dropout"] > 0 and twins.options.get("word_dropout_source", True)
+        rates["word_dropout"] > 0
+        and twins.options.get("word_dropout_source", True)
+        and twins.model.source_lm is not None
     )
+    assert ("out_y" in masks) == (rates["output_dropout"] > 0)
+    assert ("out_x" in masks) == ("out_y" in masks and twins.model.source_lm is not None)
     for name in masks:
-        rate = rates["word_dropout" if name.startswith("words") else "dropout"]
+        kind = {"words": "word_dropout", "out": "output_dropout"}.get(name.split("_")[0])
+        rate = rates[kind or "dropout"]
         values = np.unique(twins.noise[name].numpy())
         np.testing.assert_allclose(values, [0.0, 1.0 / (1.0 - rate)], rtol=1e-6)
 

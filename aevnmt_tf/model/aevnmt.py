@@ -31,6 +31,7 @@ class Rates(NamedTuple):
     dropout: float = 0.0
     word_dropout_x: float = 0.0
     word_dropout_y: float = 0.0
+    output_dropout: float = 0.0
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -46,7 +47,7 @@ class Aevnmt(keras.Model):
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
         prediction: nets.GaussianNetwork or nets.PointNetwork, r(z|x), or None.
         divergence: the name of D(r, q) in objective.DIVERGENCES, or None.
-        rates: Rates of dropout and word dropout.
+        rates: Rates of the three kinds of dropout.
         seed: of the noise.
         num_rows: the size of the global batch, which the noise is drawn for.
     """
@@ -105,9 +106,11 @@ class Aevnmt(keras.Model):
         steps_x, steps_y = tf.shape(batch["x"])[1], tf.shape(batch["y"])[1]
         shapes = {**self.encoder.noise_shapes(steps_x), **self.decoder.noise_shapes(steps_y)}
         words = {"words_y": (steps_y, self.rates.word_dropout_y)}
+        outputs = {"out_y": (steps_y, self.decoder.feature_size)}
         if self.source_lm is not None:
             shapes.update(self.source_lm.noise_shapes(steps_x))
             words["words_x"] = (steps_x, self.rates.word_dropout_x)
+            outputs["out_x"] = (steps_x, self.source_lm.units)
         if self.posterior is not None:
             sides = (steps_x, steps_y)[: len(self.posterior.sides)]
             shapes.update(self.posterior.noise_shapes(*sides))
@@ -115,6 +118,7 @@ class Aevnmt(keras.Model):
             shapes.update(self.prediction.noise_shapes(steps_x))
         rated = {name: (shape, self.rates.dropout) for name, shape in shapes.items()}
         rated.update({name: ((length, 1), rate) for name, (length, rate) in words.items()})
+        rated.update({k: (shape, self.rates.output_dropout) for k, shape in outputs.items()})
 
         def stream(name):
             seed = random_numbers.seed_for(name, seed=self.seed, step=step)
@@ -166,16 +170,22 @@ class Aevnmt(keras.Model):
         if self.source_lm is None:
             zeros = tf.zeros(tf.shape(batch["x_len"]), tf.float32)
             return zeros, zeros
-        prefix = self._prefix(self.emb_x, f, (noise or {}).get("words_x"))
+        noise = noise or {}
+        prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
         h = self.source_lm(prefix, batch["x_len"], z, noise=noise)
+        h = _dropped(h, noise.get("out_x"))
         return self.source_lm.out_x.nll(h, batch["x"], batch["x_len"])
 
     def target_nll(self, f, e, batch, z=None, noise=None):
         """-log P(y|x, z) for embeddings f [B, Tx, E] and e [B, Ty, E]; as source_nll."""
+        noise = noise or {}
         values = self.encoder(f, batch["x_len"], z, noise=noise)
         memory, state = self.decoder.begin(values, batch["x_len"], z)
-        prefix = self._prefix(self.emb_y, e, (noise or {}).get("words_y"))
+        prefix = self._prefix(self.emb_y, e, noise.get("words_y"))
         features, _ = self.decoder(prefix, memory, state, noise=noise)
+        # DEVIATION: neither the paper nor the authors' code drops anything here; the rate is 0
+        # unless output_dropout says otherwise. The source LM's output layer is treated alike.
+        features = _dropped(features, noise.get("out_y"))
         return self.decoder.out_y.nll(features, batch["y"], batch["y_len"])  # Eq. (out-y)
 
     def _prefix(self, embedding, embedded, word_mask):
@@ -185,7 +195,7 @@ class Aevnmt(keras.Model):
         # DEVIATION: a dropped word is a zero embedding and the others are scaled up, as in the
         # authors' code; the paper says that words are masked. The source LM's prefix is treated
         # alike (word_dropout_source).
-        return prefix if word_mask is None else prefix * tf.cast(word_mask, prefix.dtype)
+        return _dropped(prefix, word_mask)
 
     def infer(self, batch):
         """q(z|x) or q(z|x, y), or None without a latent variable."""
@@ -260,6 +270,10 @@ class Aevnmt(keras.Model):
         """The inverse of get_config."""
         load = keras.saving.deserialize_keras_object
         return cls(**{k: load(v) if isinstance(v, dict) else v for k, v in config.items()})
+
+
+def _dropped(tensor, mask):
+    return tensor if mask is None else tensor * tf.cast(mask, tensor.dtype)
 
 
 def reparameterise(q, epsilon=None):

@@ -18,6 +18,7 @@ def build(hp, x_vocab_size, y_vocab_size, *, packed=True, cls=Aevnmt):
         dropout=hp.dropout,
         word_dropout_x=hp.word_dropout if hp.word_dropout_source else 0.0,
         word_dropout_y=hp.word_dropout,
+        output_dropout=hp.output_dropout,
     )
     parts = {
         **_translation_parts(hp, x_vocab_size, y_vocab_size, packed=packed),

@@ -144,7 +144,7 @@ def test_noise_changes_with_the_batch_and_not_with_the_run():
 def test_compiled_and_not_are_the_same_step():
     results = []
     for jit in ("true", "false"):
-        model = build(jit_compile=jit, dropout=0.3)
+        model = build(jit_compile=jit, dropout=0.3, output_dropout=0.2)
         report = tf.function(model.train_step)(batch())
         results.append((report, weights(model)))
         concrete = model.gradients.get_concrete_function(

@@ -43,7 +43,14 @@ def batches():
 def train(strategy, settings):
     """The weights after three batches, and the last step's report."""
     hp = hparams.load(
-        None, num_units=8, z_dim=4, batch_size=ROWS, dropout=0.3, word_dropout=0.2, **settings
+        None,
+        num_units=8,
+        z_dim=4,
+        batch_size=ROWS,
+        dropout=0.3,
+        word_dropout=0.2,
+        output_dropout=0.1,
+        **settings,
     )
     with strategy.scope():
         model = step.build(hp, 11, 11)
