@@ -84,8 +84,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 at_least=0),
         Setting("warmup_scheme", str, "t2t", "from 1/100 of the rate, exponentially", ("t2t",)),
         Setting("decay_scheme", str, "", "luong5, luong10: after 1/2 of the steps, halved 5 "
-                "or 10 times; luong234: after 2/3, 4 times",
-                ("", "luong5", "luong10", "luong234")),
+                "or 10 times; luong234: after 2/3, 4 times; linear: from the first step to 0",
+                ("", "luong5", "luong10", "luong234", "linear")),
         Setting("random_seed", int, 1, "fixes initial weights, noise and the order of the data",
                 at_least=0, below=2**31),
     ),

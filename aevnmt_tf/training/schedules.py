@@ -9,6 +9,8 @@ import tensorflow as tf
 # How TF-NMT's decay schemes share out num_train_steps: the part of it that passes before the
 # first decay starts, and how often the rate is halved in the rest.
 DECAY_SCHEMES = {"luong5": (1 / 2, 5), "luong10": (1 / 2, 10), "luong234": (2 / 3, 4)}
+# Ours: from the first update straight to 0 at num_train_steps.
+LINEAR = "linear"
 WARMUP_SCHEMES = ("t2t",)
 
 
@@ -40,7 +42,8 @@ def learning_rate(
         base: the rate without warm-up and decay.
         warmup_steps: length of the warm-up; the rate starts at a hundredth of `base`.
         warmup_scheme: "t2t", the one scheme of TF-NMT.
-        decay_scheme: "" (none), "luong5", "luong10" or "luong234".
+        decay_scheme: "" (none), "luong5", "luong10", "luong234", or "linear", which TF-NMT
+            does not have.
         num_train_steps: the length of training that the decay schemes divide.
     """
     rate = _float(base)
@@ -52,7 +55,9 @@ def learning_rate(
             0.0, (float(warmup_steps) - _float(updates)) / float(warmup_steps)
         )
         rate = rate * 0.01**remaining
-    if decay_scheme:
+    if decay_scheme == LINEAR:
+        rate = rate * _at_least(0.0, 1.0 - _float(updates) / float(num_train_steps))
+    elif decay_scheme:
         start, interval = decay_points(decay_scheme, num_train_steps=num_train_steps)
         halvings = _at_least(0.0, (_float(updates) - float(start)) // float(interval))
         rate = rate * 0.5**halvings

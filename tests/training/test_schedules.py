@@ -83,6 +83,15 @@ def test_decay(scheme, expected):
         assert float(tensor) == 0.5**halvings
 
 
+def test_linear_decay_ends_at_zero():
+    arguments = {"base": 2.0, "decay_scheme": "linear", "num_train_steps": 8}
+    expected = [2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    for updates, rate in enumerate(expected):
+        assert schedules.learning_rate(updates, **arguments) == rate
+        tensor = schedules.learning_rate(tf.constant(updates, tf.int64), **arguments)
+        assert tensor.dtype == tf.float32 and float(tensor) == rate
+
+
 def test_warmup_and_decay_multiply():
     rate = schedules.learning_rate(
         9000, base=1.0, warmup_steps=18000, decay_scheme="luong234", num_train_steps=12000
