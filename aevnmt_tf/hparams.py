@@ -32,6 +32,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("r_train_mode", str, None, "how r learns: KLq is KL(q||r), KLr is KL(r||q), JS "
                 "is the sum of both (the authors' name for it), l2 makes r a point; null with "
                 "source_target is KLq", ("KLq", "KLr", "JS", "l2")),
+        Setting("embedding_stddev", float, 0.5, "of the embeddings' initial values (0.5: the "
+                "authors' code)", above=0),
         Setting("dropout", float, 0.3, "rate on the input of every RNN cell",
                 at_least=0, below=1),
         Setting("output_dropout", float, 0.0, "rate on what the output layers read (not in the "

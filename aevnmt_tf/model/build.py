@@ -1,5 +1,7 @@
 """From settings to a model: the choices between systems and forms are made here, once."""
 
+import functools
+
 from aevnmt_tf import nets
 from aevnmt_tf.model.aevnmt import Aevnmt, Rates
 
@@ -39,8 +41,9 @@ def _sizes(hp):
 def _translation_parts(hp, x_vocab_size, y_vocab_size, *, packed):
     """The parts that every system has."""
     size, emb_y = hp.num_units, None
+    embedding = functools.partial(nets.Embedding, units=size, stddev=hp.embedding_stddev)
     if not hp.share_vocab:
-        emb_y = nets.Embedding(vocab_size=y_vocab_size, units=size, name="emb_y")
+        emb_y = embedding(vocab_size=y_vocab_size, name="emb_y")
     decoder = nets.DECODERS[hp.decoder_style](
         memory_size=2 * size,
         vocab_size=y_vocab_size,
@@ -52,7 +55,7 @@ def _translation_parts(hp, x_vocab_size, y_vocab_size, *, packed):
     # TF-NMT counts a bidirectional layer as two.
     layers = hp.num_encoder_layers // 2
     return {
-        "emb_x": nets.Embedding(vocab_size=x_vocab_size, units=size, name="emb_x"),
+        "emb_x": embedding(vocab_size=x_vocab_size, name="emb_x"),
         "emb_y": emb_y,
         "encoder": nets.Encoder(num_layers=layers, name="encoder", **_sizes(hp)),
         "decoder": decoder,

@@ -21,19 +21,25 @@ class Embedding(keras.layers.Layer):
 
     The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and the
     clipping by global norm needs all of it.
+
+    Args:
+        vocab_size: V.
+        units: E.
+        stddev: of the initial values; 0.5 is that of the authors' code.
     """
 
-    def __init__(self, *, vocab_size, units, **kwargs):
+    def __init__(self, *, vocab_size, units, stddev=0.5, **kwargs):
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.units = units
+        self.stddev = stddev
 
     def build(self, *_):
-        """Creates `embeddings` [V, E], drawn from N(0, 0.5^2) as in the authors' code."""
+        """Creates `embeddings` [V, E], drawn from N(0, stddev^2)."""
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocab_size, self.units),
-            initializer=keras.initializers.RandomNormal(stddev=0.5),
+            initializer=keras.initializers.RandomNormal(stddev=self.stddev),
         )
         self.built = True
 
@@ -48,7 +54,12 @@ class Embedding(keras.layers.Layer):
 
     def get_config(self):
         """The constructor's arguments."""
-        return {**super().get_config(), "vocab_size": self.vocab_size, "units": self.units}
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "units": self.units,
+            "stddev": self.stddev,
+        }
 
 
 @tf.custom_gradient
