@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 # Of more distinct lengths than this on a side only some may be a shape's: the search takes
-# time and memory with the square of their product.
+# time with the square of the number of (x length, y length).
 MAX_LEVELS = 96
 
 
