@@ -4,8 +4,6 @@ Settings come from the defaults below, then from a JSON file, then from the comm
 """
 
 import argparse
-import functools
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from aevnmt_tf import hparams_files, hparams_tfnmt
+from aevnmt_tf import hparams_files, hparams_flags, hparams_tfnmt
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.hparams_checks import Clash, Setting, did_you_mean, resolve
 from aevnmt_tf.hparams_files import Layer
@@ -234,26 +232,14 @@ def add_flags(
     """Adds --hparams (unless `file` is false) and one flag for each setting of the groups."""
     if file:
         parser.add_argument("--hparams", metavar="FILE", help="settings, as in hparams/*.json")
-    names: list[str] = []
-    for group in GROUPS if groups is None else groups:
-        section = parser.add_argument_group(f"settings: {group}")
-        for setting in GROUPS[group]:
-            default = "" if setting.nullable else f" (default: {_shown(setting.default)})"
-            section.add_argument(
-                f"--{setting.name}",
-                type=functools.partial(_parse, setting),
-                default=argparse.SUPPRESS,
-                metavar=_metavar(setting),
-                help=(setting.help + default).replace("%", "%%"),
-                nargs="?" if setting.type is bool else None,
-                const=True if setting.type is bool else None,
-            )
-            names.append(setting.name)
-    for old, (new, _) in hparams_tfnmt.ALIASES.items():
-        if new in names:
-            parser.add_argument(f"--{old}", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-            names.append(old)
-    parser.set_defaults(settings_flags=tuple(names))
+    wanted = GROUPS if groups is None else {group: GROUPS[group] for group in groups}
+    names = hparams_flags.add(
+        parser,
+        wanted,
+        aliases=hparams_tfnmt.ALIASES,
+        check=lambda values: _checked(Layer(values, _flag)),
+    )
+    parser.set_defaults(settings_flags=names)
 
 
 def overrides(args: argparse.Namespace) -> dict[str, Any]:
@@ -296,29 +282,8 @@ def _checked(layer: Layer) -> dict[str, Any]:
     return ours
 
 
-def _parse(setting: Setting, text: str) -> Any:
-    try:
-        value = setting.read(text)
-    except ValueError as error:
-        raise UserError(f"--{setting.name}: {error}") from None
-    return _checked(Layer({setting.name: value}, _flag))[setting.name]
-
-
 def _flag(name: str) -> str:
     return f"--{name}: "
-
-
-def _metavar(setting: Setting) -> str:
-    if setting.choices:
-        return "{" + ",".join(_shown(choice) for choice in setting.choices) + "}"
-    one = {int: "N", float: "X", bool: "BOOL", str: "TEXT"}[setting.type]
-    return f"{one},..." if setting.many else one
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(_shown, value))
-    return value if isinstance(value, str) and value else json.dumps(value)
 
 
 if __name__ == "__main__":
