@@ -30,8 +30,28 @@ def shown(words: Sequence[str]) -> str:
     return shlex.join([*python, *words[1:]])
 
 
+def shares_of_cores(jobs: int) -> list[frozenset[int] | None]:
+    """The cores of each of several processes that run side by side; None: all of them.
+
+    Processes that have a thread for each core, all on the same cores, are in each other's way.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if not 1 < jobs <= len(cores):
+        return [None] * jobs
+    return [
+        frozenset(cores[i * len(cores) // jobs : (i + 1) * len(cores) // jobs])
+        for i in range(jobs)
+    ]
+
+
 def start(
-    words: Sequence[str], *, log: Path, stdin=None, stdout=None, locks: Iterable[int] = ()
+    words: Sequence[str],
+    *,
+    log: Path,
+    stdin=None,
+    stdout=None,
+    locks: Iterable[int] = (),
+    cores: Iterable[int] | None = None,
 ) -> subprocess.Popen:
     """Start a command whose messages are added to a log file.
 
@@ -41,7 +61,14 @@ def start(
         stdin: an open file; None: nothing to read.
         stdout: an open file.
         locks: file descriptors of locks that the process shall hold, too.
+        cores: where it may run; None: everywhere.
     """
+
+    def prepare():
+        _follow_parent()
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as file:
         now = time.strftime("%Y-%m-%d %H:%M:%S")
@@ -55,7 +82,7 @@ def start(
             env={**os.environ, "PYTHONPATH": _python_path(), "PYTHONUNBUFFERED": "1"},
             pass_fds=tuple(locks),
             start_new_session=True,  # Ctrl-C is for us: it reaches the process once, from us
-            preexec_fn=_follow_parent,
+            preexec_fn=prepare,
         )
 
 

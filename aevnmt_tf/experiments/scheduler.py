@@ -36,6 +36,7 @@ class _Running:
     process: subprocess.Popen
     log: Path
     start: float
+    place: int  # which of the shares of cores it has
 
 
 class Scheduler:
@@ -43,7 +44,7 @@ class Scheduler:
 
     Args:
         tasks: in the order in which they should start.
-        jobs: how many processes at a time.
+        jobs: how many processes at a time, each on its share of the cores.
         logs: the folder for what they print.
         report: called with a sentence about each start and end.
         locks: descriptors that the processes hold, too.
@@ -59,7 +60,8 @@ class Scheduler:
         locks: Iterable[int] = (),
     ):
         self._waiting, self._total = list(tasks), len(tasks)
-        self._jobs, self._logs, self._report, self._locks = jobs, logs, report, tuple(locks)
+        self._logs, self._report, self._locks = logs, report, tuple(locks)
+        self._cores = processes.shares_of_cores(jobs)
         self._running: list[_Running] = []
         self._outcome = Outcome()
 
@@ -106,7 +108,7 @@ class Scheduler:
 
     def _begin(self, task: Task) -> bool:
         """Start a task, or find that it is done; False: all places are taken."""
-        if len(self._running) >= self._jobs:
+        if len(self._running) >= len(self._cores):
             return False
         try:
             if task.is_done():
@@ -129,9 +131,13 @@ class Scheduler:
             if command.stdout is not None:
                 mode = "ab" if command.adds else "wb"
                 files["stdout"] = stack.enter_context(open(command.stdout, mode))
-            process = processes.start(command.words, log=log, locks=self._locks, **files)
+            taken = {one.place for one in self._running}
+            place = next(i for i in range(len(self._cores)) if i not in taken)
+            process = processes.start(
+                command.words, log=log, locks=self._locks, cores=self._cores[place], **files
+            )
         self._say(task, f"started (log: {log})")
-        return _Running(task, process, log, time.monotonic())
+        return _Running(task, process, log, time.monotonic(), place)
 
     def _end_some(self) -> int:
         """See which processes have ended; return how many."""

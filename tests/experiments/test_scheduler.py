@@ -110,6 +110,24 @@ def test_as_many_at_a_time_as_wanted(run, tmp_path):
     assert sorted(outcome.done) == ["a", "b"]
 
 
+def test_each_has_its_share_of_the_cores(run, tmp_path, monkeypatch):
+    cores = sorted(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(cores[:1]) | {98, 99})
+    assert processes.shares_of_cores(1) == [None]
+    assert processes.shares_of_cores(4) == [None] * 4  # more processes than cores
+    first, second = processes.shares_of_cores(2)
+    assert first == {cores[0]} and second == {98, 99}
+    monkeypatch.undo()
+
+    write = "import os; open({!r}, 'x').write(str(sorted(os.sched_getaffinity(0))))"
+    names = ("a", "b", "c")
+    tasks = [Fake(tmp_path, n, source=write.format(str(tmp_path / n))) for n in names]
+    run(tasks, jobs=len(cores))
+    shares = [str(sorted(share or cores)) for share in processes.shares_of_cores(len(cores))]
+    assert all((tmp_path / n).read_text() in shares for n in names)
+    assert sorted(os.sched_getaffinity(0)) == cores
+
+
 STUBBORN = """
 import pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
