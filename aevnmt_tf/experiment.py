@@ -30,7 +30,7 @@ def parser() -> command.Parser:
     p.add_argument("--out", metavar="DIR", help="tables, plots and runs (default: the plan's)")
     p.add_argument("--runs", metavar="DIR", help="runs (default: the plan's, or OUT/runs)")
     p.add_argument("--jobs", type=flags.positive, default=1, metavar="N", help="at a time")
-    p.add_argument("--only", metavar="NAME", help="this system alone, and what it needs")
+    p.add_argument("--only", type=_names, metavar="NAME,...", help="these, and what they need")
     p.add_argument("--seeds", type=_seeds, metavar="S,...", help="in place of the plan's")
     p.add_argument("--tests", type=_names, metavar="NAME,...", help="these test sets alone")
     p.add_argument("--dry_run", action="store_true", help="say what would be done")
@@ -66,9 +66,10 @@ def run(args) -> int:
         plan = plan.with_tests(args.tests)
     out, folder = _folders(args, plan)
     runs = Runs(plan, folder, overrides=_overrides(args), seeds=args.seeds)
-    if args.only is not None and args.only not in plan.systems:
-        hint = did_you_mean(args.only, plan.systems)
-        raise UserError(f"--only {args.only}: {args.plan} has no such system{hint}")
+    for name in args.only or ():
+        if name not in plan.systems:
+            hint = did_you_mean(name, plan.systems)
+            raise UserError(f"--only {name}: {args.plan} has no such system{hint}")
     programs = external_metrics.Programs(
         meteor_jar=args.meteor_jar, beer=args.beer, java=args.java, language="en"
     )

@@ -134,12 +134,17 @@ def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_p
     assert output == "done   cond/seed2\ndone   cond/seed2/tests\nto do  cond/seed7\n" + (
         "to do  cond/seed7/tests\n"
     )
+    both = command("--dry_run", "--only", "aevnmt,cond", "--seeds", "2")[1]
+    assert [line[7:] for line in both.splitlines()] == [
+        f"{name}/seed2{part}" for name in ("cond", "aevnmt") for part in ("", "/tests")
+    ]
 
 
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["--only", "con"], "has no such system; did you mean cond?"),
+        (["--only", "con"], "--only con: "),
+        (["--only", "cond,con"], "has no such system; did you mean cond?"),
         (["--tests", "dev,new"], "no test set called new; did you mean news?"),
         (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
         (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),

@@ -8,7 +8,7 @@ missing: the runs and evaluations that are not there
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from aevnmt_tf import run_directory
@@ -26,12 +26,12 @@ def collect(
     *,
     programs: external_metrics.Programs,
     command: str = "",
-    only: str | None = None,
+    only: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """Everything that is known now; `only` is the one system wanted."""
+    """Everything that is known now; `only` are the systems wanted."""
     found, missing, about = {}, [], {"versions": {}, "signatures": {}, "seconds": 0.0}
     for system in runs.plan.systems.values():
-        if only is None or system.name == only:
+        if only is None or system.name in only:
             found[system.name] = _system(runs, system, programs, missing=missing, about=about)
     return {
         "plan": str(runs.plan.path),

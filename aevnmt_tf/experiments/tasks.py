@@ -1,6 +1,6 @@
 """All steps of an experiment and what each needs."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,9 @@ def make(
     *,
     out: Path,
     programs: external_metrics.Programs,
-    only: str | None = None,
+    only: Collection[str] | None = None,
 ) -> list[Task]:
-    """The tasks of an experiment in a good order; `only` is the one system wanted."""
+    """The tasks of an experiment in a good order; `only` are the systems wanted."""
     plan, found = runs.plan, {}
 
     def add(task: Task) -> Any:
@@ -47,7 +47,7 @@ def make(
         return train(system, seed, None if system.grid or system.grid_of else {})
 
     for system in plan.systems.values():
-        if only is None or system.name == only:
+        if only is None or system.name in only:
             for seed in runs.seeds_of(system):
                 task = train_final(system, seed)
                 add(Evaluate(task, metrics=plan.metrics, programs=programs))

@@ -109,7 +109,7 @@ def test_tasks_come_after_what_they_need(make_runs, finish):
     back = {"name": "back", "settings": {"src": "de", "tgt": "en"}, "grid": {"dropout": [0.1]}}
     a = {"name": "a", "synthetic": "crawl", "tests": ["dev"], "seeds": [3]}
     runs = make_runs(systems=[a, {**back, "seeds": [3]}], synthetic=synthetic)
-    found = names(runs, only="a")
+    found = names(runs, only=["a"])
     assert [task.name for task in found] == [
         "back/dropout=0.1/seed3",
         "back/chosen/seed3",
