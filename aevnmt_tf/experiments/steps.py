@@ -1,5 +1,6 @@
 """The steps that make models and text: training and back-translation."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,9 +85,15 @@ class Train(Task):
             raise UserError(f"{self.run.folder} has no results of a finished run")
 
     def progress(self) -> str:
-        """The last step that was reported."""
-        last = _last_report(self.run.folder / run_directory.METRICS)
-        return f"step {last['step']}" if last else "starting"
+        """The last step that was reported, and the best score on dev before it."""
+        reports = _reports(self.run.folder / run_directory.METRICS)
+        if not reports:
+            return "starting"
+        hp, step = self.run.hp, reports[-1]["step"]
+        end = min(hp.num_train_steps, hp.max_steps or hp.num_train_steps)
+        said = f"step {step} of {end}" if step <= end else f"step {step}"
+        bleus = [report["dev_bleu"] for report in reports if "dev_bleu" in report]
+        return f"{said}, best dev BLEU {max(bleus):.2f}" if bleus else said
 
     def outcome(self) -> str:
         """The best score on dev."""
@@ -99,19 +106,19 @@ def prefixes(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
-def _last_report(path: Path) -> dict | None:
+def _reports(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics; the last one may be half written."""
     try:
-        lines = path.read_bytes()[-20000:].split(b"\n")
+        lines = path.read_bytes().split(b"\n")
     except OSError:
-        return None
-    for line in reversed(lines):
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and "step" in found:
-            return found
-    return None
+        return []
+    found = []
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            report = json.loads(line)
+            if isinstance(report, dict) and "step" in report:
+                found.append(report)
+    return found
 
 
 @dataclass

@@ -181,3 +181,32 @@ def test_own_test_sets(make_runs, tmp_path):
 def test_data_that_is_not_there_is_known_before_anything_starts(make_runs):
     with pytest.raises(UserError, match="There is no file .*train.en"):
         names(make_runs())[0].check()
+
+
+def test_progress_is_how_far_it_is_and_how_good(make_runs):
+    runs = make_runs(overrides={"num_train_steps": 400})
+    train = names(runs, only=["cond"])[0]
+    metrics = train.run.folder / "metrics.jsonl"
+    assert train.progress() == "starting"
+    metrics.parent.mkdir(parents=True)
+    lines = [
+        {"step": 100, "nll_y": 3.0},
+        {"step": 100, "dev_bleu": 21.257},
+        {"step": 200, "dev_bleu": 20.0},
+        {"step": 300, "nll_y": 2.0},
+    ]
+
+    def written(count):
+        text = "".join(json.dumps(line) + "\n" for line in lines[:count])
+        metrics.write_text(text + '{"step": 9')  # a line that is being written
+        return train.progress()
+
+    assert written(0) == "starting"
+    assert written(1) == "step 100 of 400"
+    assert written(4) == "step 300 of 400, best dev BLEU 21.26"
+    lines.append({"step": 500, "dev_bleu": 22.0})  # until it no longer gains
+    assert written(5) == "step 500, best dev BLEU 22.00"
+    shorter = make_runs(overrides={"num_train_steps": 400, "max_steps": 350})
+    assert names(shorter, only=["cond"])[0].progress() == "step 500, best dev BLEU 22.00"
+    metrics.write_text(json.dumps(lines[0]))
+    assert names(shorter, only=["cond"])[0].progress() == "step 100 of 350"
