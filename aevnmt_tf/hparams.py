@@ -59,6 +59,9 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
     "objective": (
         Setting("KL_annealing_steps", int, 0, "updates over which the weight of the KL terms "
                 "grows from 0 to 1; 0: no annealing", at_least=0),
+        Setting("label_smoothing", float, 0.0, "share of each target word's probability that "
+                "training gives to all words in equal parts (not in the paper)",
+                at_least=0, below=1),
         Setting("free_bits", float, 0.0, "nats of KL that cost nothing", at_least=0),
         Setting("free_bits_for", str, "z", "free bits for the whole of z or for each dimension",
                 ("z", "dimension")),
@@ -133,6 +136,11 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "BPE (@@); empty: words", ("", "bpe", "spm")),
         Setting("vocab_size", int, 8000, "for each language: pieces of SentencePiece, merges "
                 "of BPE, or words", at_least=1),
+        Setting("subword_sampling", float, 0.0, "training text is cut into subwords at random, "
+                "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
+                "segmentation alone", at_least=0),
+        Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
+                "sentence, which epochs take in turn", at_least=1),
         Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
                 "tokenised, truecased, BPE", ("sentencepiece", "moses")),
         Setting("synthetic_tag", str, None, "word in front of every synthetic source, one "

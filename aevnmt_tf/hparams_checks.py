@@ -237,5 +237,8 @@ def _refuse_data(v: Mapping[str, Any]) -> None:
         names = ("synthetic_tag", "synthetic_tag")
         shown = json.dumps(tag, ensure_ascii=False)
         raise Clash(names, f"synthetic_tag must be a word of its own, not {shown}.")
+    if v["subword_sampling"] and v["subword_option"] != "spm":
+        advice = "only SentencePiece knows more than one segmentation"
+        _exclude(v, "subword_sampling", "subword_option", advice)
     if v["text_pipeline"] == "moses" and v["subword_option"] == "spm":
         _exclude(v, "text_pipeline", "subword_option", 'moses goes with "bpe" or ""')

@@ -23,6 +23,7 @@ class LossTerms(NamedTuple):
         tf.Tensor
     )  # [B]   how many words had the highest probability; no part of the objective
     correct_y: tf.Tensor  # [B]
+    smoothing: tf.Tensor  # [B]   what label smoothing adds to nll_y in training
 
 
 def prior(q):
@@ -56,8 +57,8 @@ def elbo(terms):
 
 
 def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
-    """What training minimises: [B]. With kl_weight 1 and no free bits, minus the bound of Eq.
-    (ELBO-D).
+    """What training minimises: [B]. With kl_weight 1, no free bits and no label smoothing,
+    minus the bound of Eq. (ELBO-D).
 
     Args:
         terms: LossTerms.
@@ -71,7 +72,10 @@ def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
     kl = tf.reduce_sum(tf.maximum(kl, free_bits), axis=-1)
     # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
     # we.
-    return terms.nll_x + terms.nll_y + kl_weight * (kl + terms.r_divergence)
+    # DEVIATION: neither the paper nor the authors' code smooths labels; 0 unless
+    # label_smoothing says otherwise.
+    nll_y = terms.nll_y + terms.smoothing
+    return terms.nll_x + nll_y + kl_weight * (kl + terms.r_divergence)
 
 
 def log_weights(log_likelihood, z, proposal):

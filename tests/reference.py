@@ -118,7 +118,15 @@ class Reference:
     output layers read.
     """
 
-    def __init__(self, weights, *, decoder_style="paper", r_train_mode=None, keep=None):
+    def __init__(
+        self,
+        weights,
+        *,
+        decoder_style="paper",
+        r_train_mode=None,
+        keep=None,
+        label_smoothing=0.0,
+    ):
         self.w = {
             layer: {name: np.asarray(a, dtype=np.float64) for name, a in variables.items()}
             for layer, variables in weights.items()
@@ -126,6 +134,7 @@ class Reference:
         self.decoder_style = decoder_style
         self.r_train_mode = r_train_mode
         self.keep = keep or {}
+        self.label_smoothing = label_smoothing
         self.has_lm = "gru_lm" in self.w
         self.has_z = "q_u_out" in self.w
         self.reads_target = "q_gru_y" in self.w
@@ -240,6 +249,15 @@ class Reference:
         logits, _ = self.decode(y, self.encode(x, z), z)
         return self._log_likelihood(logits, y)
 
+    def smoothing(self, x, y, z=None):
+        """The cross-entropy to smoothed labels minus that to the labels themselves."""
+        logits, _ = self.decode(y, self.encode(x, z), z)
+        log_p = log_softmax(logits)[:, 0]  # [Ty, Vy]
+        size = log_p.shape[-1]
+        labels = (1.0 - self.label_smoothing) * np.eye(size)[list(y)]
+        labels = labels + self.label_smoothing / size
+        return -(labels * log_p).sum() - -self.log_py(x, y, z)[0]
+
     # Inference and prediction networks
 
     def _average(self, layer, language, sentence):
@@ -287,12 +305,14 @@ class Reference:
             "nll_y": -self.log_py(x, y, z)[0],
             "kl": kl,
             "r_divergence": r_divergence,
+            "smoothing": self.smoothing(x, y, z),
         }
 
     def loss(self, x, y, epsilon=None, kl_weight=1.0):
         """-log P, or minus the (modified) ELBO; the weight of annealing is also on D(r, q)."""
         t = self.loss_terms(x, y, epsilon)
-        return t["nll_x"] + t["nll_y"] + kl_weight * (t["kl"].sum() + t["r_divergence"])
+        nll_y = t["nll_y"] + t["smoothing"]
+        return t["nll_x"] + nll_y + kl_weight * (t["kl"].sum() + t["r_divergence"])
 
     def log_weights_xy(self, x, y, epsilon):
         """log p(x, y, z_s) - log q(z_s) at z_s = loc + epsilon_s * scale; epsilon is [S, Z]."""

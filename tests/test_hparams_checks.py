@@ -85,6 +85,8 @@ def consistent(draw):
         v.pop(name, None)
     if v.get("text_pipeline") == "moses":
         v.pop("subword_option", None)
+    if v.get("text_pipeline") == "moses" or v.get("subword_option", "spm") != "spm":
+        v.pop("subword_sampling", None)
     if v.get("train_prefix") is None:
         for name in ("dev_prefix", "synthetic_prefix", "src", "tgt"):
             v.pop(name, None)
@@ -181,6 +183,10 @@ def test_no_value_whatever_gives_anything_but_settings_or_a_sentence(name, value
         (
             {"text_pipeline": "moses", "subword_option": "spm"},
             ("text_pipeline", "subword_option"),
+        ),
+        (
+            {"subword_sampling": 0.3, "subword_option": "bpe"},
+            ("subword_sampling", "subword_option"),
         ),
         (
             {"joint_model_type": "dvae", "model_type": "cond"},

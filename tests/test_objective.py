@@ -97,6 +97,7 @@ def terms():
         r_divergence=tf.constant([0.125, 2.0]),
         correct_x=tf.zeros([2]),
         correct_y=tf.zeros([2]),
+        smoothing=tf.zeros([2]),
     )
 
 

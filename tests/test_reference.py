@@ -22,6 +22,7 @@ TF_NMT = {"decoder_style": "tf_nmt"}
 AFTER = {"gru_reset": "after"}
 NOISY = {"dropout": 0.4, "word_dropout": 0.3}
 OUTPUT = {"output_dropout": 0.2}
+SMOOTH = {"label_smoothing": 0.1}
 
 # (system, settings): each system as the paper has it, then every option with some system.
 CASES = {
@@ -33,7 +34,7 @@ CASES = {
     "KLr, noisy": ("KLr", NOISY),
     "KLq, noisy, deep, after": ("KLq", {**NOISY, **DEEP, **AFTER}),
     "source_only, noisy, tf_nmt, deep": ("source_only", {**NOISY, **OUTPUT, **TF_NMT, **DEEP}),
-    "source_only, output": ("source_only", OUTPUT),
+    "source_only, output, smooth": ("source_only", {**OUTPUT, **SMOOTH}),
     "cond, noisy, output, after": ("cond", {**NOISY, **OUTPUT, **AFTER}),
     "joint, noisy, source words kept": ("joint", {**NOISY, "word_dropout_source": False}),
 }
@@ -65,6 +66,7 @@ class Twins:
                 decoder_style=self.options.get("decoder_style", "paper"),
                 r_train_mode=self.mode,
                 keep=self.keep(b, x, y),
+                label_smoothing=self.options.get("label_smoothing", 0.0),
             )
             yield x, y, epsilon, twin
 
@@ -123,7 +125,7 @@ def test_the_noise_is_what_the_settings_say(twins):
 def test_every_term_and_the_loss_agree(twins):
     terms = twins.model.loss_terms(twins.batch, twins.noise)
     expected = [twin.loss_terms(x, y, eps) for x, y, eps, twin in twins.rows()]
-    for name in ("nll_x", "nll_y", "kl", "r_divergence"):
+    for name in ("nll_x", "nll_y", "kl", "r_divergence", "smoothing"):
         actual = getattr(terms, name).numpy()
         np.testing.assert_allclose(actual, [t[name] for t in expected], rtol=1e-5, atol=1e-6)
     for kl_weight in (1.0, 0.3):
@@ -210,8 +212,10 @@ def test_gradients_agree_with_differences(twins):
         shifted = twins.rows(rows, {**twins.weights, layer: moved})
         if not layer.startswith("emb"):
             return sum(twin.loss(x, y, eps) for x, y, eps, twin in shifted)
-        return -sum(
-            twin.log_py(x, y, z)[0] + (twin.log_px(x, z)[0] if twin.has_lm else 0.0)
+        return sum(
+            twin.smoothing(x, y, z)
+            - twin.log_py(x, y, z)[0]
+            - (twin.log_px(x, z)[0] if twin.has_lm else 0.0)
             for (x, y, _, twin), z in zip(shifted, samples, strict=True)
         )
 

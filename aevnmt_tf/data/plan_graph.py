@@ -54,7 +54,13 @@ def _tensor(values):
 
 
 def batches_of(
-    stream: plan.Stream, *, first_batch: int, columns: np.ndarray, offset: int = 0
+    stream: plan.Stream,
+    *,
+    first_batch: int,
+    columns: np.ndarray,
+    offset: int = 0,
+    samples: int = 1,
+    stride: int = 0,
 ) -> tf.data.Dataset:
     """The batches of a stream from a given one on, without end.
 
@@ -63,6 +69,9 @@ def batches_of(
         first_batch: counted from the beginning of epoch 0.
         columns: the rows of each part that is wanted of a batch, see plan.shard_columns.
         offset: added to the indices of pairs.  # -> (pairs [size], bucket [], part [])
+        samples: how many segmentations a pair has; epochs take them in turn, each pair
+            starting with another one.
+        stride: from a segmentation of a pair to its next, in indices.
     """
     first_epoch, first_place = divmod(first_batch, stream.num_batches)
     num_parts, size = columns.shape
@@ -71,7 +80,8 @@ def batches_of(
         pairs, bucket = stream.epoch(epoch, ops=GRAPH)
         start = tf.where(tf.equal(epoch, first_epoch), tf.constant(first_place, tf.int64), 0)
         pairs, bucket = pairs[start:], bucket[start:]
-        pairs = tf.where(tf.equal(pairs, plan.FILLER), pairs, pairs + offset)
+        sample = (pairs + tf.cast(epoch % samples, pairs.dtype)) % samples
+        pairs = tf.where(tf.equal(pairs, plan.FILLER), pairs, pairs + offset + sample * stride)
         pairs = tf.pad(pairs, [[0, 0], [0, 1]], constant_values=plan.FILLER)
         pairs = tf.reshape(tf.gather(pairs, columns, axis=1), [-1, size])
         part = tf.tile(tf.range(num_parts), [tf.size(bucket)])

@@ -11,8 +11,9 @@ from aevnmt_tf import text
 from aevnmt_tf.data import batches, plan, plan_graph
 from aevnmt_tf.data import shapes as shapes_module
 from aevnmt_tf.data.counts import Counts
-from aevnmt_tf.data.encode import EncodedPairs, encode_pairs
+from aevnmt_tf.data.encode import EncodedPairs, Sequences, encode_pairs
 from aevnmt_tf.data.pairs import read_pairs, read_synthetic
+from aevnmt_tf.data.segmentations import Sampling, sample_pairs
 from aevnmt_tf.errors import UserError
 
 
@@ -22,6 +23,8 @@ class TrainingData:
     Args:
         gold: one EncodedPairs for each corpus; corpus indices are 0, 1, ...
         synthetic: back-translated pairs, or None; their corpus index is the last.
+        samples: segmentations of all these corpora to train on in place of those in `gold` and
+            `synthetic`: for each corpus as many EncodedPairs, all with its pairs.
         batch_size: rows of a global batch.
         num_buckets: the most shapes.
         seed: of the shuffling.
@@ -37,6 +40,7 @@ class TrainingData:
         *,
         batch_size: int,
         synthetic: EncodedPairs | None = None,
+        samples: Sequence[Sequence[EncodedPairs]] | None = None,
         num_buckets: int = 10,
         seed: int = 1,
         ratios: Sequence[float] | None = None,
@@ -48,9 +52,13 @@ class TrainingData:
         sizes = [len(corpus) for corpus in corpora]
         num_gold = sum(sizes[: len(gold)])
         corpus = np.repeat(np.arange(len(corpora), dtype=np.int32), sizes)  # [N]
-        x_len = np.concatenate([corpus.x.lengths for corpus in corpora])  # [N]
-        y_len = np.concatenate([corpus.y.lengths for corpus in corpora])
+        # The segmentations, one a row: [S, number of corpora] EncodedPairs
+        versions = [corpora] if samples is None else list(zip(*samples, strict=True))
+        x_lens = np.stack([_lengths([c.x for c in version]) for version in versions])  # [S, N]
+        y_lens = np.stack([_lengths([c.y for c in version]) for version in versions])
+        x_len, y_len = x_lens.max(0), y_lens.max(0)  # a bucket holds them all
 
+        self._samples, self._num_pairs = len(versions), len(corpus)
         self.batch_size = batch_size
         self.counts = counts
         times = np.asarray(ratios)[corpus[:num_gold]]
@@ -73,8 +81,12 @@ class TrainingData:
             raise UserError(
                 "An epoch would have no pair: give more pairs or greater train_ratios."
             )
-        self.padding_share = self._padding_share(buckets, x_len + y_len)
-        self._gather = batches.Gatherer(corpora, corpus=corpus, shapes=self.shapes)
+        self.padding_share = self._padding_share(buckets, (x_lens + y_lens).mean(0))
+        self._gather = batches.Gatherer(
+            [part for version in versions for part in version],
+            corpus=np.tile(corpus, len(versions)),
+            shapes=self.shapes,
+        )
 
     def _synthetic_stream(self, buckets: np.ndarray, *, seed: int) -> plan.Stream | None:
         if not len(buckets):
@@ -137,19 +149,28 @@ class TrainingData:
     def _planned(self, first_step: int, columns: np.ndarray) -> tf.data.Dataset:
         """(pairs, bucket, number of the shard in `columns`) of every batch, without end."""
         first_gold, first_synthetic = self.plan.first_batches(first_step)
-        gold = plan_graph.batches_of(self.plan.gold, first_batch=first_gold, columns=columns)
+        shared = {
+            "columns": columns,
+            "samples": self._samples,
+            "stride": self._num_pairs,
+        }
+        gold = plan_graph.batches_of(self.plan.gold, first_batch=first_gold, **shared)
         if not self.plan.num_synthetic:
             return gold
         synthetic = plan_graph.batches_of(
             self.plan.synthetic,
             first_batch=first_synthetic,
-            columns=columns,
             offset=len(self.plan.gold.buckets),
+            **shared,
         )
         _, place = self.plan.position(first_step)
         order = np.repeat(np.roll(self.plan.order, -place), len(columns))
         choice = tf.data.Dataset.from_tensor_slices(order).repeat()
         return tf.data.Dataset.choose_from_datasets([gold, synthetic], choice)
+
+
+def _lengths(parts: Sequence[Sequences]) -> np.ndarray:
+    return np.concatenate([part.lengths for part in parts])
 
 
 def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tuple[float, ...]:
@@ -196,17 +217,21 @@ def load_training_data(
         _check_tag(hp.synthetic_tag, x_tokenizer)
         tag = hp.synthetic_tag
         corpora.append(read_synthetic(hp.synthetic_prefix, tag=tag, **languages))
-    encoded, counts = [], []
+    options = dict(
+        x_tokenizer=x_tokenizer,
+        y_tokenizer=y_tokenizer,
+        src_max_len=hp.src_max_len,
+        tgt_max_len=hp.tgt_max_len,
+    )
+    seed = 1 if hp.random_seed is None else hp.random_seed
+    sampling = Sampling(hp.subword_sampling, count=hp.subword_samples, seed=seed)
+    encoded, samples, counts = [], [], []
     while corpora:  # each corpus' text is let go as soon as its ids are there
-        pairs, kept = encode_pairs(
-            corpora.pop(0),
-            x_tokenizer=x_tokenizer,
-            y_tokenizer=y_tokenizer,
-            src_max_len=hp.src_max_len,
-            tgt_max_len=hp.tgt_max_len,
-            drop_empty=True,
-        )
+        lines = corpora.pop(0)
+        pairs, kept = encode_pairs(lines, drop_empty=True, **options)
         encoded.append(pairs)
+        if sampling.alpha:
+            samples.append(sample_pairs(lines, pairs, sampling=sampling, **options))
         counts.append(kept)
         if not len(pairs):
             raise UserError(
@@ -217,9 +242,10 @@ def load_training_data(
     return TrainingData(
         encoded[: len(prefixes)],
         synthetic=encoded[-1] if hp.synthetic_prefix else None,
+        samples=samples or None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
-        seed=1 if hp.random_seed is None else hp.random_seed,
+        seed=seed,
         ratios=hp.train_ratios,
         synthetic_ratio=hp.mono_real_ratio,
         counts=Counts(counts),

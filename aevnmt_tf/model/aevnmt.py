@@ -161,15 +161,16 @@ class Aevnmt(keras.Model):
         if self.prediction is not None:
             r = self.prediction(((f, x_len),), noise=noise)
             r_divergence = objective.DIVERGENCES[self.divergence](r, q)
-        nll_x, correct_x = self.source_nll(f, batch, z, noise)
-        nll_y, correct_y = self.target_nll(f, e, batch, z, noise)
-        return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y)
+        nll_x, correct_x, _ = self.source_nll(f, batch, z, noise)
+        nll_y, correct_y, smoothing = self.target_nll(f, e, batch, z, noise)
+        return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y, smoothing)
 
     def source_nll(self, f, batch, z=None, noise=None):
-        """-log P(x|z) for embeddings f [B, Tx, E], and words predicted right: two [B]."""
+        """For embeddings f [B, Tx, E] what Output.nll gives: -log P(x|z), words predicted
+        right, and what label smoothing adds: three [B]."""
         if self.source_lm is None:
             zeros = tf.zeros(tf.shape(batch["x_len"]), tf.float32)
-            return zeros, zeros
+            return zeros, zeros, zeros
         noise = noise or {}
         prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
         h = self.source_lm(prefix, batch["x_len"], z, noise=noise)

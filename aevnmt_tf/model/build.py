@@ -49,6 +49,7 @@ def _translation_parts(hp, x_vocab_size, y_vocab_size, *, packed):
         vocab_size=y_vocab_size,
         num_layers=hp.num_decoder_layers,
         packed=packed,
+        label_smoothing=hp.label_smoothing,
         name="decoder",
         **_sizes(hp),
     )

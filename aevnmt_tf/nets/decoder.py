@@ -26,20 +26,27 @@ class Decoder(RecurrentStack):
     Args:
         memory_size: 2H.
         vocab_size: Vy.
-        packed: see `Output`.
+        packed, label_smoothing: see `Output`.
         **kwargs: as RecurrentStack.
     """
 
     gru_label = "gru_dec"
     start_label = "init_dec"
-    arguments = (*RecurrentStack.arguments, "memory_size", "vocab_size", "packed")
+    arguments = (
+        *RecurrentStack.arguments,
+        "memory_size",
+        "vocab_size",
+        "packed",
+        "label_smoothing",
+    )
     output_bias = True
 
-    def __init__(self, *, memory_size, vocab_size, packed=True, **kwargs):
+    def __init__(self, *, memory_size, vocab_size, packed=True, label_smoothing=0.0, **kwargs):
         super().__init__(**kwargs)
         self.memory_size = memory_size
         self.vocab_size = vocab_size
         self.packed = packed
+        self.label_smoothing = label_smoothing
         self.make_layers()
         self.bahd = Bahdanau(
             memory_size=memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
@@ -49,6 +56,7 @@ class Decoder(RecurrentStack):
             vocab_size=vocab_size,
             use_bias=self.output_bias,
             packed=packed,
+            label_smoothing=label_smoothing,
             name="out_y",
             dtype=self.dtype_policy,
         )

@@ -20,14 +20,25 @@ class Output(keras.layers.Layer):
         use_bias: whether the map has a bias (TF-NMT's form of out_y has none).
         packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static
             shapes.
+        label_smoothing: the share of a label's probability that all words have in equal parts.
     """
 
-    def __init__(self, *, input_size, vocab_size, use_bias=True, packed=True, **kwargs):
+    def __init__(
+        self,
+        *,
+        input_size,
+        vocab_size,
+        use_bias=True,
+        packed=True,
+        label_smoothing=0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.input_size = input_size
         self.vocab_size = vocab_size
         self.use_bias = use_bias
         self.packed = packed
+        self.label_smoothing = label_smoothing
         self.bias = None
 
     def build(self, *_):
@@ -57,27 +68,28 @@ class Output(keras.layers.Layer):
             lengths: [B] int32.
 
         Returns:
-            nll [B] in nats, and [B] how many labels had the highest logit; both float32.
+            nll [B] in nats, [B] how many labels had the highest logit, and [B] what label
+            smoothing adds to nll; all float32.
         """
         real = tf.sequence_mask(lengths, tf.shape(labels)[1])  # [B, T]
         if self.packed:
             where = tf.where(real)  # [N, 2]
             features, labels = tf.gather_nd(features, where), tf.gather_nd(labels, where)
-            nll, correct = self._nll(features, labels)  # [N]
+            values = self._nll(features, labels)  # [N]
             rows = tf.shape(lengths)[0]
-            return tuple(
-                tf.math.unsorted_segment_sum(v, where[:, 0], rows) for v in (nll, correct)
-            )
-        nll, correct = self._nll(
+            return tuple(tf.math.unsorted_segment_sum(v, where[:, 0], rows) for v in values)
+        values = self._nll(
             tf.reshape(features, [-1, self.input_size]), tf.reshape(labels, [-1])
         )
         return tuple(
             tf.reduce_sum(tf.where(real, tf.reshape(v, tf.shape(real)), 0.0), axis=1)
-            for v in (nll, correct)
+            for v in values
         )
 
     def _nll(self, features, labels):
-        return nll_of_labels(compute(self, features), labels, *self._weights())
+        return nll_of_labels(
+            compute(self, features), labels, *self._weights(), smoothing=self.label_smoothing
+        )
 
     def get_config(self):
         """The constructor's arguments."""
@@ -87,6 +99,7 @@ class Output(keras.layers.Layer):
             "vocab_size": self.vocab_size,
             "use_bias": self.use_bias,
             "packed": self.packed,
+            "label_smoothing": self.label_smoothing,
         }
 
 
@@ -96,13 +109,16 @@ def affine(features, kernel, bias=None):
     return logits if bias is None else tf.nn.bias_add(logits, bias)
 
 
-def nll_of_labels(features, labels, kernel, *bias):
-    """-log softmax(affine(features))[label] and whether the label's logit is the highest: two
-    [N], float32.
+def nll_of_labels(features, labels, kernel, *bias, smoothing=0.0):
+    """-log softmax(affine(features))[label], whether the label's logit is the highest, and what
+    label smoothing adds to the first: three [N], float32.
 
     features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind
     is the gradient of the logits up to a factor for each token; that factor is put on the small
     operands of the products.
+
+    Smoothed labels are (1 - smoothing) one-hot + smoothing / V. The cross-entropy to them is
+    nll + smoothing (logits[label] - mean(logits)): the normaliser is in both and cancels.
     """
 
     @tf.custom_gradient
@@ -113,15 +129,27 @@ def nll_of_labels(features, labels, kernel, *bias):
         )
         chosen = tf.gather(logits, labels, batch_dims=1)
         correct = tf.cast(chosen >= tf.reduce_max(logits, axis=-1), tf.float32)
+        if smoothing:
+            added = smoothing * (chosen - tf.reduce_mean(logits, axis=-1))
+        else:
+            added = tf.zeros_like(nll)
 
-        def gradient(d_nll, _):
-            d_chosen = tf.cast(d_logits, features.dtype)  # [N, V]
-            scale = tf.cast(d_nll, features.dtype)[:, None]
+        def gradient(d_nll, _, d_added):
+            d_chosen, scale = d_logits, d_nll
+            if smoothing:
+                d_added *= smoothing
+                spread = d_added / tf.cast(tf.shape(logits)[1], tf.float32)
+                where = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)
+                d_chosen = d_nll[:, None] * d_logits - spread[:, None]
+                d_chosen = tf.tensor_scatter_nd_add(d_chosen, where, d_added)
+                scale = tf.ones_like(d_nll)
+            d_chosen = tf.cast(d_chosen, features.dtype)  # [N, V]
+            scale = tf.cast(scale, features.dtype)[:, None]
             d_features = scale * tf.matmul(d_chosen, kernel, transpose_b=True)
             d_kernel = tf.matmul(scale * features, d_chosen, transpose_a=True)
             d_bias = [tf.matmul(scale, d_chosen, transpose_a=True)[0] for _ in bias]
             return d_features, d_kernel, *d_bias
 
-        return (nll, correct), gradient
+        return (nll, correct, added), gradient
 
     return function(features, kernel, *bias)

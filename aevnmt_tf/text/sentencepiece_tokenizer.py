@@ -3,6 +3,7 @@
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sentencepiece
@@ -62,6 +63,19 @@ class SentencePieceTokenizer(Tokenizer):
     def encode(self, text):
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
         return self._tokenizer.tokenize(text)
+
+    def sample(self, lines, *, alpha, seed):
+        """Return the ids of each line, drawn by forward filtering and backward sampling."""
+        model = sentencepiece_model_pb2.ModelProto.FromString(self._model_proto)
+        if model.trainer_spec.model_type != model.trainer_spec.UNIGRAM:
+            return super().sample(lines, alpha=alpha, seed=seed)
+        # tensorflow-text can sample but takes no seed. The sentencepiece package keeps a random
+        # generator a thread, which takes the seed when its thread first draws: a new thread.
+        options = dict(enable_sampling=True, nbest_size=-1, alpha=alpha, num_threads=1)
+        sentencepiece.set_random_generator_seed(seed)
+        with ThreadPoolExecutor(1) as pool:
+            encode = _processor(self._model_proto).encode
+            return pool.submit(encode, list(lines), **options).result()
 
     def pieces(self, ids):
         """Return the piece of every id, in the shape of ids: for tables and plots."""

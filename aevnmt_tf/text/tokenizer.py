@@ -1,9 +1,12 @@
 """What every tokenizer offers: encode, decode and pieces, all of them graph operations."""
 
 import abc
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
+
+from aevnmt_tf.errors import UserError
 
 UNK, SOS, EOS = 0, 1, 2
 
@@ -40,6 +43,21 @@ class Tokenizer(tf.Module, abc.ABC):
     @abc.abstractmethod
     def encode(self, text):
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
+
+    def sample(self, lines: Sequence[str], *, alpha: float, seed: int) -> list[list[int]]:
+        """Return the ids of each line, cut into subwords at random; same seed, same ids.
+
+        Only tokenizers that know several segmentations can do it.
+
+        Args:
+          lines: text.
+          alpha: a segmentation is drawn with probability proportional to P^alpha.
+          seed: of the draws.
+        """
+        raise UserError(
+            "subword_sampling needs a SentencePiece model of the type unigram, which knows "
+            "more than one segmentation."
+        )
 
     def decode(self, ids):
         """Return the strings [...] of ids [..., T] (dense) or [B, None] (ragged).

@@ -219,6 +219,8 @@ def settings_of():
             tgt_max_len=50,
             batch_size=4,
             random_seed=1,
+            subword_sampling=0.0,
+            subword_samples=8,
         )
         return types.SimpleNamespace(**values | changes)
 

@@ -1,5 +1,6 @@
 """The output layer: likelihoods and gradients against TensorFlow's softmax, packed and not."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,24 +12,37 @@ LENGTHS = tf.constant([4, 1, 2])
 
 
 def plain_nll(layer, features, labels):
-    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, layer(features))
-    return tf.reduce_sum(nll * tf.cast(tf.sequence_mask(LENGTHS, T), tf.float32), axis=1)
+    """nll, and what the cross-entropy to smoothed labels has above it."""
+    logits = layer(features)
+    nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    smooth = keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=layer.label_smoothing, reduction=None
+    )(tf.one_hot(labels, V), logits)
+    real = tf.cast(tf.sequence_mask(LENGTHS, T), tf.float32)
+    return tuple(tf.reduce_sum(v * real, axis=1) for v in (nll, smooth - nll))
 
 
 @pytest.mark.parametrize("use_bias", [True, False])
 @pytest.mark.parametrize("packed", [True, False])
-def test_nll_and_its_gradients(packed, use_bias):
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_nll_and_its_gradients(packed, use_bias, smoothing):
     rng = np.random.default_rng(1)
-    layer = Output(input_size=F, vocab_size=V, use_bias=use_bias, packed=packed)
+    layer = Output(
+        input_size=F,
+        vocab_size=V,
+        use_bias=use_bias,
+        packed=packed,
+        label_smoothing=smoothing,
+    )
     layer.build()
     for weight in layer.trainable_variables:
         weight.assign(rng.normal(size=weight.shape))
     features = tf.constant(rng.normal(size=(B, T, F)), tf.float32)
     labels = tf.constant(rng.integers(0, V, size=(B, T)), tf.int32)
-    factors = tf.constant([1.0, -2.0, 0.5])
+    factors = tf.constant([[1.0, -2.0, 0.5], [0.3, 1.5, -1.0]])
     results = []
     for nll in (
-        tf.function(lambda f: layer.nll(f, labels, LENGTHS)[0], jit_compile=not packed),
+        tf.function(lambda f: layer.nll(f, labels, LENGTHS)[::2], jit_compile=not packed),
         lambda f: plain_nll(layer, f, labels),
     ):
         with tf.GradientTape() as tape:
@@ -47,7 +61,7 @@ def test_correct_counts_real_words_only(packed):
     layer.kernel.assign(np.eye(2))
     labels = tf.constant([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
     features = tf.one_hot([[0, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]], 2)
-    _, correct = layer.nll(features, labels, LENGTHS)
+    _, correct, _ = layer.nll(features, labels, LENGTHS)
     np.testing.assert_array_equal(correct, [3.0, 1.0, 1.0])
 
 
@@ -57,7 +71,7 @@ def test_wrong_padding_changes_nothing():
     layer.build()
     features = rng.normal(size=(B, T, F)).astype("float32")
     labels = tf.zeros([B, T], tf.int32)
-    found, _ = layer.nll(features, labels, LENGTHS)
+    found, *_ = layer.nll(features, labels, LENGTHS)
     features[1, 1:] = np.nan
-    changed, _ = layer.nll(features, labels, LENGTHS)
+    changed, *_ = layer.nll(features, labels, LENGTHS)
     np.testing.assert_array_equal(found, changed)
