@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     translator = translators.load(
         args.model, checkpoint=args.checkpoint, infer_batch_size=args.batch_size
     )
-    before = machine.gemm_gflops_of_all_cores()
+    before = machine.gemm_gflops()
     results = measure(translator, lines, args)
-    description = machine.description(gemm=machine.gemm_gflops_of_all_cores)
+    description = machine.description()
     results["gemm_gflops"] = max(before, description["gemm_gflops"])
     report.show({**results, "machine": description}, as_json=args.json)
     return 0

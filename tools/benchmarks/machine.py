@@ -6,26 +6,31 @@ import subprocess
 import sys
 import time
 
+LIMIT = "TF_NUM_INTRAOP_THREADS"
 
-def gemm_gflops(*, repeats: int = 5) -> float:
+
+def gemm_gflops() -> float:
     """GFLOP/s of the best of some float32 products [1024, 1024] x [1024, 8192].
 
     And of some with 8000 columns: rows that are a power of two long collide in the caches of
     some processors, where the first alone would be half of what the machine can do.
+
+    Of all cores, also where this process computes an operation with one: then in a process of
+    its own.
     """
-    return max(_gemm_gflops(columns, repeats=repeats) for columns in (8192, 8000))
-
-
-def gemm_gflops_of_all_cores() -> float:
-    """The same in a process of its own, where TensorFlow has all the threads that it wants."""
-    given = {k: v for k, v in os.environ.items() if k != "TF_NUM_INTRAOP_THREADS"}
+    if LIMIT not in os.environ:
+        return max(_gemm_gflops(columns) for columns in (8192, 8000))
     done = subprocess.run(
-        [sys.executable, __file__], env=given, capture_output=True, text=True, check=True
+        [sys.executable, __file__],
+        env={name: value for name, value in os.environ.items() if name != LIMIT},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return float(done.stdout)
 
 
-def _gemm_gflops(columns: int, *, repeats: int) -> float:
+def _gemm_gflops(columns: int, *, repeats: int = 5) -> float:
     import tensorflow as tf
 
     rows, inner = 1024, 1024
@@ -61,7 +66,7 @@ def peak_memory_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def description(*, gemm=None) -> dict:
+def description() -> dict:
     """Versions, devices, cores, how busy the machine is and its GEMM speed."""
     import tensorflow as tf
 
@@ -74,7 +79,7 @@ def description(*, gemm=None) -> dict:
         "cores": num_cores(),
         "gpus": gpus,
         "load": round(os.getloadavg()[0], 2),
-        "gemm_gflops": round((gemm or gemm_gflops)(), 1),
+        "gemm_gflops": round(gemm_gflops(), 1),
     }
 
 
