@@ -47,7 +47,9 @@ def test_a_run_with_other_settings_is_refused_by_name(make_runs, finish):
     runs = make_runs()
     finish(runs.run(system(runs), seed=2, point={}))
     assert runs.run(system(runs), seed=2, point={}).is_finished()
-    changed = make_runs(overrides={"dropout": 0.25, "note": "other words"})
+    harmless = {"note": "other words", "test_prefix": "elsewhere/test"}
+    assert make_runs(overrides=harmless).run(system(runs), seed=2, point={}).is_finished()
+    changed = make_runs(overrides={"dropout": 0.25, **harmless})
     run = changed.run(system(changed), seed=2, point={})
     assert run.changes() == {"dropout": (0.3, 0.25)} and not run.is_finished()
     with pytest.raises(UserError, match=r"cond/seed2 holds .*\(dropout: 0.3 there, 0.25 now\)"):
