@@ -121,6 +121,11 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("note", str, None, "a sentence about the file or the run"),
         Setting("max_train", int, 0, "use the first so many pairs only; 0: all", at_least=0),
         Setting("num_buckets", int, 10, "the most batch shapes a run may have", at_least=1),
+        Setting("subword_sampling", float, 0.0, "training text is cut into subwords at random, "
+                "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
+                "segmentation alone", at_least=0),
+        Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
+                "sentence, all in memory, which epochs take in turn", at_least=1),
         Setting("src_max_len", int, 50, "training drops longer sources (subwords)", at_least=1),
         Setting("tgt_max_len", int, 50, "training drops longer targets (subwords)", at_least=1),
         Setting("src_max_len_infer", int, 512, "translation cuts longer sources (subwords)",
@@ -136,11 +141,6 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "BPE (@@); empty: words", ("", "bpe", "spm")),
         Setting("vocab_size", int, 8000, "for each language: pieces of SentencePiece, merges "
                 "of BPE, or words", at_least=1),
-        Setting("subword_sampling", float, 0.0, "training text is cut into subwords at random, "
-                "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
-                "segmentation alone", at_least=0),
-        Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
-                "sentence, which epochs take in turn", at_least=1),
         Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
                 "tokenised, truecased, BPE", ("sentencepiece", "moses")),
         Setting("synthetic_tag", str, None, "word in front of every synthetic source, one "

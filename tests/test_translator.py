@@ -26,19 +26,21 @@ def shared():
 
 
 @pytest.mark.parametrize(
-    "style, width, room",
+    "style, width, room, options",
     [
-        ("paper", 1, True),
-        ("paper", 3, True),
-        ("paper", 3, False),
-        ("tf_nmt", 1, True),
-        ("tf_nmt", 3, True),
+        ("paper", 1, True, {}),
+        ("paper", 3, True, {}),
+        ("paper", 3, False, {}),
+        ("paper", 1, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
+        ("paper", 3, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
+        ("tf_nmt", 1, True, {}),
+        ("tf_nmt", 3, True, {}),
     ],
 )
-def test_search_step_is_the_models_step(style, width, room, monkeypatch):
+def test_search_step_is_the_models_step(style, width, room, options, monkeypatch):
     if not room:
         monkeypatch.setattr(search_step, "MOST_PROJECTED", 10)
-    model = tiny.build("source_only", decoder_style=style)
+    model = tiny.build("source_only", decoder_style=style, **options)
     batch = tiny.batch()
     memory, state = model.start(
         batch["x"], batch["x_len"], model.z_for_prediction(batch["x"], batch["x_len"])

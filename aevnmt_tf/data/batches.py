@@ -16,7 +16,7 @@ Batch = dict[str, tf.Tensor]
 
 
 class Gatherer:
-    """Builds batches from the ids of all pairs, which it holds in memory once.
+    """Builds batches from the ids of all pairs, which it holds in memory.
 
     Args:
         parts: the pairs; those of later parts are numbered after those of earlier ones.

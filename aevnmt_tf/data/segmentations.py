@@ -1,19 +1,20 @@
 """Other segmentations of the training text (subword regularisation, Kudo 2018).
 
 A sentence has one best segmentation into subwords and many that are almost as good. Training on
-samples of them shows a small corpus in ever new forms. They are drawn once, before training,
-and epochs take them in turn, so that a batch stays a pure function of seed and step.
+samples of them shows a small corpus in several forms. They are drawn once, before training, and
+epochs take them in turn, so that a batch stays a pure function of seed and step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from aevnmt_tf import text
 from aevnmt_tf.data.encode import EncodedPairs, Sequences
-from aevnmt_tf.data.pairs import Lines, Pairs
+from aevnmt_tf.data.pairs import Pairs
 from aevnmt_tf.text.progress import track
 
 
@@ -24,7 +25,7 @@ class Sampling:
     Args:
         alpha: segmentations have probability proportional to P(segmentation)^alpha.
         count: how many of each sentence.
-        seed: of the run; no two runs share a draw.
+        seed: of the run; runs with other seeds and as many samples have other draws.
     """
 
     alpha: float
@@ -57,16 +58,16 @@ def sample_pairs(
         src_max_len: the most subwords of a source, `</s>` not counted; None or 0 = no limit.
         tgt_max_len: the same of a target.
     """
+    kept = best.line.tolist()
     sides = (
-        (pairs.src, best.x, x_tokenizer, src_max_len),
-        (pairs.tgt, best.y, y_tokenizer, tgt_max_len),
+        ([pairs.src[n] for n in kept], best.x, x_tokenizer, src_max_len),
+        ([pairs.tgt[n] for n in kept], best.y, y_tokenizer, tgt_max_len),
     )
     samples = []
     for number in track(range(sampling.count), f"Sampling subwords, {pairs.name}"):
         x, y = (
             _sampled(
                 lines,
-                line_numbers=best.line,
                 best=sequences,
                 tokenizer=tokenizer,
                 alpha=sampling.alpha,
@@ -80,20 +81,18 @@ def sample_pairs(
 
 
 def _sampled(
-    lines: Lines,
+    lines: Sequence[str],
     *,
-    line_numbers: np.ndarray,
     best: Sequences,
     tokenizer: text.Tokenizer,
     alpha: float,
     seed: int,
     most: int | None,
 ) -> Sequences:
-    rows = tokenizer.sample([lines[n] for n in line_numbers.tolist()], alpha=alpha, seed=seed)
+    rows = tokenizer.sample(lines, alpha=alpha, seed=seed)
+    is_long = [most is not None and len(row) > most for row in rows]
     rows = [
-        best[n]
-        if most is not None and len(row) > most
-        else np.array([*row, text.EOS], np.int32)
+        best[n] if is_long[n] else np.array([*row, text.EOS], np.int32)
         for n, row in enumerate(rows)
     ]
     return Sequences.join([(row, np.array([len(row)])) for row in rows])

@@ -225,15 +225,18 @@ def load_training_data(
     )
     seed = 1 if hp.random_seed is None else hp.random_seed
     sampling = Sampling(hp.subword_sampling, count=hp.subword_samples, seed=seed)
+    if sampling.alpha:
+        for tokenizer in (x_tokenizer, y_tokenizer):
+            tokenizer.sample([], alpha=sampling.alpha, seed=seed)  # an error comes before work
     encoded, samples, counts = [], [], []
     while corpora:  # each corpus' text is let go as soon as its ids are there
-        lines = corpora.pop(0)
-        pairs, kept = encode_pairs(lines, drop_empty=True, **options)
-        encoded.append(pairs)
+        pairs = corpora.pop(0)
+        best, kept = encode_pairs(pairs, drop_empty=True, **options)
+        encoded.append(best)
         if sampling.alpha:
-            samples.append(sample_pairs(lines, pairs, sampling=sampling, **options))
+            samples.append(sample_pairs(pairs, best, sampling=sampling, **options))
         counts.append(kept)
-        if not len(pairs):
+        if not len(best):
             raise UserError(
                 f"{kept.name}: none of {kept.read} pairs is left ({kept.empty} empty, "
                 f"{kept.source_too_long} with a source over src_max_len={hp.src_max_len}, "

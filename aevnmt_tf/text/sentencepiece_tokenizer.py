@@ -72,10 +72,16 @@ class SentencePieceTokenizer(Tokenizer):
         # tensorflow-text can sample but takes no seed. The sentencepiece package keeps a random
         # generator a thread, which takes the seed when its thread first draws: a new thread.
         options = dict(enable_sampling=True, nbest_size=-1, alpha=alpha, num_threads=1)
+        processor = _processor(self._model_proto)
         sentencepiece.set_random_generator_seed(seed)
         with ThreadPoolExecutor(1) as pool:
-            encode = _processor(self._model_proto).encode
-            return pool.submit(encode, list(lines), **options).result()
+            sampled = pool.submit(processor.encode, list(lines), **options).result()
+        symbols = {
+            number
+            for number, piece in enumerate(model.pieces)
+            if piece.type == piece.USER_DEFINED
+        }
+        return _with_symbols(sampled, symbols, best=lambda: processor.encode(list(lines)))
 
     def pieces(self, ids):
         """Return the piece of every id, in the shape of ids: for tables and plots."""
@@ -157,6 +163,16 @@ def train(
     except (RuntimeError, OSError) as error:
         raise UserError(_training_error(str(error), vocab_size, name)) from None
     return _round_scores(model.getvalue())
+
+
+def _with_symbols(sampled, symbols, *, best):
+    """The samples, but the best segmentation where one has cut a symbol of the user's."""
+    if not symbols:
+        return sampled
+    return [
+        row if symbols.intersection(row) == symbols.intersection(other) else other
+        for row, other in zip(sampled, best(), strict=True)
+    ]
 
 
 def _processor(model_proto):

@@ -1,4 +1,4 @@
-"""What every tokenizer offers: encode, decode and pieces, all of them graph operations."""
+"""What every tokenizer offers: encode, decode and pieces, graph operations, and samples."""
 
 import abc
 from collections.abc import Sequence

@@ -90,7 +90,9 @@ class BoundsFunction:
         terms = objective.LossTerms(*(tf.reduce_mean(term, axis=0) for term in terms))
         weight = batch["weight"]
         sums = training_step.sums(batch, terms)
-        sums["loss"] = tf.reduce_sum(weight * objective.loss(terms))
+        # The bound itself: labels are smoothed in training alone.
+        exact = terms._replace(smoothing=tf.zeros_like(terms.nll_y))
+        sums["loss"] = tf.reduce_sum(weight * objective.loss(exact))
         sums["iw_log_pxy"] = tf.reduce_sum(weight * objective.importance_weighted(log_w))
         kl = tf.reduce_sum(weight[:, None] * terms.kl, axis=0)
         return sums, kl.numpy().astype(np.float64), loc[0].numpy()

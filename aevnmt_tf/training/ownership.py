@@ -15,7 +15,7 @@ SAME_MODEL = tuple(
     setting.name
     for group in ("model", "text")
     for setting in hparams.GROUPS[group]
-    if setting.name not in ("dropout", "word_dropout", "word_dropout_source")
+    if not setting.name.endswith(("dropout", "dropout_source", "stddev"))
 ) + ("src", "tgt")
 
 # With another value of one of these, the optimizer's state or the count of steps do not fit.

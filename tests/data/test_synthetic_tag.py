@@ -32,6 +32,7 @@ def settings(write_pairs, tmp_path):
 
 KINDS = [
     {"subword_option": "spm", "vocab_size": 330},
+    {"subword_option": "spm", "vocab_size": 330, "subword_sampling": 0.01},
     {"subword_option": "", "share_vocab": True},
     {"text_pipeline": "moses", "vocab_size": 20},
 ]

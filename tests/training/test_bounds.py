@@ -34,7 +34,7 @@ def test_bounds_do_not_depend_on_batches(system):
 
 
 def test_values_are_means_over_pairs_and_tokens():
-    model = tiny.build("joint")
+    model = tiny.build("joint", label_smoothing=0.1)
     bounds = BoundsFunction(model, samples=3, seed=1)([encode(tiny.PAIRS)], batch_size=2)
     nll_x, nll_y, x_tokens = 0.0, 0.0, 0
     for x, y in tiny.PAIRS:
@@ -53,6 +53,9 @@ def test_values_are_means_over_pairs_and_tokens():
     # Without z, both bounds are the log-likelihood itself.
     assert bounds.values["elbo"] == pytest.approx(-(nll_x + nll_y) / 5, rel=1e-5)
     assert bounds.values["iw_log_pxy"] == pytest.approx(-(nll_x + nll_y) / 5, rel=1e-5)
+    # Labels are smoothed in training alone.
+    assert abs(float(terms.smoothing[0])) > 0.01
+    assert bounds.values["loss"] == pytest.approx((nll_x + nll_y) / 5, rel=1e-5)
     assert bounds.locs is None and bounds.kl_by_dimension is None
 
 

@@ -53,6 +53,20 @@ def test_what_the_optimizer_s_state_hangs_on_is_refused(run, settings, tmp_path,
     assert hparams.load(tmp_path / "run" / "hparams.json") == run
 
 
+def test_noise_may_change_in_the_middle_of_a_run(run, settings):
+    said = []
+    changes = {
+        "dropout": 0.45,
+        "output_dropout": 0.15,
+        "word_dropout_source": False,
+        "label_smoothing": 0.05,
+        "subword_sampling": 0.3,
+        "subword_samples": 4,
+    }
+    claim(settings(**changes), report=said.append)
+    assert all(f"{name}: " in said[0] for name in changes)
+
+
 def test_other_changes_are_mentioned_and_kept(run, settings, tmp_path):
     said = []
     claim(settings(learning_rate=0.5, max_steps=99, steps_per_stats=7), report=said.append)
