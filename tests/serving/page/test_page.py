@@ -71,6 +71,7 @@ def test_heat_map_has_the_weights(server, visit):
     assert "Point at a square" in page.locator(".readout").text_content()
     # The same as a table.
     page.get_by_text("As numbers").click()
+    page.locator(".numbers tbody td").first.wait_for()
     numbers = page.locator(".numbers tbody td").all_text_contents()
     assert list(map(float, numbers)) == pytest.approx(flat, abs=6e-3)
 
