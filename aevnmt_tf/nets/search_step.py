@@ -47,7 +47,7 @@ class PaperSearchStep:
     Args:
         decoder: a nets.PaperDecoder.
         embedding: the target's nets.Embedding.
-        width: K; with 1 a sentence's context has nobody to share with.
+        width: K; with 1 there is nothing to share.
     """
 
     def __init__(self, decoder, embedding, *, width):
@@ -55,9 +55,7 @@ class PaperSearchStep:
         self._embedding = embedding
         self._width = width
         # Taken apart here, before the loop: inside it they would be copied for each word.
-        self._weights = _weights(decoder)
-        w = self._weights
-        self._logits_tc = tf.concat([w.logits_t, w.logits_c], 0) if width == 1 else None
+        self._weights = None if width == 1 else _weights(decoder)
 
     def memory(self, source):
         """A Memory as search should carry it."""
@@ -76,46 +74,29 @@ class PaperSearchStep:
 
     def __call__(self, memory, state, y):
         """As model.Aevnmt.step, for y [B * K] and a memory of B rows."""
-        w = self._weights
-        from_words = self._from_words(y)
         if self._width == 1:
-            c, attention = self._decoder.bahd(state.hidden[0], memory)  # Eq. (att)
-            inputs = project(c, w.inputs_c, w.inputs_bias) + from_words[0]
-            hidden = self._hidden(inputs, state)
-            features = tf.concat([hidden[-1], c], -1)
-            # Eq. (out-y); the bias is on the small operand.
-            logits = tf.matmul(features, self._logits_tc) + from_words[1]
-        else:
-            attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
-            from_context = self._from_context(attention, memory, w)
-            hidden = self._hidden(from_context[0] + from_words[0], state)
-            logits = tf.add_n(  # Eq. (out-y)
-                [tf.matmul(hidden[-1], w.logits_t), from_words[1], from_context[1]]
-            )
-            attention = tf.reshape(attention, [tf.size(y), tf.shape(attention)[-1]])
-        state = DecoderState(hidden, state.feed)
-        return tf.cast(logits, tf.float32), state, attention
-
-    def _from_words(self, y):
-        """What the last words add to the GRU's inputs [B * K, 3H] and the logits [B * K, V]."""
+            e = self._embedding(y)
+            features, state, attention = self._decoder.step(e, memory, state)
+            return self._decoder.out_y(features), state, attention
+        first, *others = self._decoder.grus
         w = self._weights
+        attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
+        from_c = self._from_context(attention, memory, w)
         words, place = tf.unique(y)
         e = compute(self._decoder, self._embedding(words))  # [words, E]
-        inputs, logits = tf.matmul(e, w.inputs_e), tf.matmul(e, w.logits_e)
-        if self._width == 1:  # else it is with the context
-            logits = tf.nn.bias_add(logits, w.logits_bias)
-        return tf.gather(inputs, place), tf.gather(logits, place)
-
-    def _hidden(self, inputs, state):
-        """The new state [B * K, H] of each layer, given the first one's inputs. Eq. (dec)"""
-        first, *others = self._decoder.grus
+        from_e = [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
         _, recurrent, _, second = first.weights_of()
         old = compute(first, state.hidden[0])
         parts = first.cell.parts(recurrent)
-        hidden = [first.cell.step(inputs, old, parts, second)[0]]
+        t = first.cell.step(from_c[0] + from_e[0], old, parts, second)[0]  # Eq. (dec)
+        hidden = [t]
         for layer, old in zip(others, state.hidden[1:], strict=True):
-            hidden.append(layer.step(hidden[-1], old))
-        return tuple(hidden)
+            t = layer.step(t, old)
+            hidden.append(t)
+        logits = tf.add_n([tf.matmul(t, w.logits_t), from_e[1], from_c[1]])  # Eq. (out-y)
+        attention = tf.reshape(attention, [tf.size(y), tf.shape(attention)[-1]])
+        state = DecoderState(tuple(hidden), state.feed)
+        return tf.cast(logits, tf.float32), state, attention
 
     def _from_context(self, attention, memory, w):
         """What the context adds to the GRU's inputs [B * K, 3H] and the logits [B * K, V]."""
