@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from aevnmt_tf import hparams, hparams_tfnmt
-from aevnmt_tf.errors import UserError
+from tests.settings.refusals import refusal
 
 # The authors' file for AEVNMT, every key of theirs that a file of TF-NMT may hold.
 TF_NMT = {
@@ -90,26 +90,6 @@ NO_MEANING = {
     "output_attention": True,
     "check_special_token": True,
 }
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a settings file, from a dictionary or as the text given."""
-
-    def write(values, name="settings.json"):
-        path = tmp_path / name
-        text = values if isinstance(values, str) else json.dumps(values, indent=1)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-def refusal(path=None, **overrides):
-    """The sentence with which settings are refused."""
-    with pytest.raises(UserError) as caught:
-        hparams.load(path, **overrides)
-    return str(caught.value)
 
 
 def test_the_defaults_are_the_authors_values_for_aevnmt():

@@ -2,7 +2,6 @@
 
 import argparse
 import copy
-import json
 import pickle
 import re
 import subprocess
@@ -14,20 +13,7 @@ import pytest
 from aevnmt_tf import hparams, hparams_tfnmt
 from aevnmt_tf.errors import UserError
 
-ROOT = Path(__file__).resolve().parent.parent
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a settings file, from a dictionary or as the text given."""
-
-    def write(values, name="settings.json"):
-        path = tmp_path / name
-        text = values if isinstance(values, str) else json.dumps(values, indent=1)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def from_flags(*words, groups=None):

@@ -10,26 +10,7 @@ from hypothesis import strategies as st
 
 from aevnmt_tf import hparams
 from aevnmt_tf.errors import UserError
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a settings file, from a dictionary or as the text given."""
-
-    def write(values, name="settings.json"):
-        path = tmp_path / name
-        text = values if isinstance(values, str) else json.dumps(values, indent=1)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-def refusal(path=None, **overrides):
-    """The sentence with which settings are refused."""
-    with pytest.raises(UserError) as caught:
-        hparams.load(path, **overrides)
-    return str(caught.value)
+from tests.settings.refusals import refusal
 
 
 def from_flags(*words, groups=None):

@@ -1,6 +1,5 @@
 """Settings as files: base, errors with their line, saved and shipped files, README."""
 
-import json
 import re
 import subprocess
 import sys
@@ -11,29 +10,10 @@ import pytest
 
 from aevnmt_tf import hparams, hparams_tfnmt
 from aevnmt_tf.errors import UserError
+from tests.settings.refusals import refusal
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "hparams").glob("*.json"))
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a settings file, from a dictionary or as the text given."""
-
-    def write(values, name="settings.json"):
-        path = tmp_path / name
-        text = values if isinstance(values, str) else json.dumps(values, indent=1)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
-
-
-def refusal(path=None, **overrides):
-    """The sentence with which settings are refused."""
-    with pytest.raises(UserError) as caught:
-        hparams.load(path, **overrides)
-    return str(caught.value)
 
 
 def test_base_is_found_relative_to_the_file_and_may_have_a_base(write, tmp_path):
