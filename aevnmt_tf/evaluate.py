@@ -22,6 +22,7 @@ import os
 import sys
 
 from aevnmt_tf import command, flags, hparams, machine
+from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
 RULES = (
@@ -128,7 +129,7 @@ def run(args) -> int:
     from aevnmt_tf.analysis import evaluation_request
 
     _check(args)
-    machine.one_core_an_operation()
+    machine.many_sentences()
     request = evaluation_request.Request(
         systems=[(kind == "--model", *rest) for kind, *rest in args.systems],
         sets=[(name, path) for _, name, path in args.sets or []],
@@ -140,6 +141,7 @@ def run(args) -> int:
         seed=args.seed,
         errors=args.errors,
         output=args.output,
+        reports=[path for path in (args.sentences, args.plot) if path],
         programs={
             "meteor_jar": args.meteor_jar,
             "beer": args.beer,
@@ -189,10 +191,8 @@ def _check(args):
         if not os.path.isdir(folder):
             raise UserError(f"cannot write {path}: there is no folder {folder}")
     inputs = [args.src, args.ref, *(path for _, _, path in args.systems)]
-    for path in filter(os.path.isfile, filter(None, (args.output, args.sentences, args.plot))):
-        for other in filter(None, inputs):
-            if os.path.exists(other) and os.path.samefile(path, other):
-                raise UserError(f"{path} is an input as well: give another file")
+    for path in (args.output, args.sentences, args.plot):
+        line_files.refuse_inputs(path, inputs)
 
 
 def _metrics(args):

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from aevnmt_tf import hparams_files, hparams_flags, hparams_tfnmt
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.hparams_checks import Clash, Setting, did_you_mean, resolve
+from aevnmt_tf.hparams_checks import Clash, Setting, did_you_mean, resolve, supersede
 from aevnmt_tf.hparams_files import Layer
 
 # The defaults are the authors' values for AEVNMT. One setting: name, type, default, help,
@@ -266,7 +266,9 @@ def _merge(layers: Iterable[Layer]) -> Hparams:
     given: dict[str, Any] = {}
     places: dict[str, str] = {}
     for layer in layers:
-        for name, value in _checked(layer).items():
+        ours = _checked(layer)
+        supersede(given, later=ours)
+        for name, value in ours.items():
             given[name], places[name] = value, layer.where(name)
     given.pop("num_layers", None)  # It has set the two depths.
     try:

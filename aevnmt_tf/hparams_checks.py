@@ -7,6 +7,8 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+_SEARCHES = ("beam_width", "sampling_temperature")  # one of them at a time
+
 
 class Clash(ValueError):
     """Two settings, `names`, that exclude each other."""
@@ -137,6 +139,14 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
+def supersede(given: dict[str, Any], *, later: Mapping[str, Any]) -> None:
+    """Forgets what a later file or flag rules out: a temperature ends beam search, a beam
+    sampling."""
+    for name, other in (_SEARCHES, _SEARCHES[::-1]):
+        if later.get(name) and other not in later:
+            given.pop(other, None)
+
+
 def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, Any]:
     """Fills in what follows from other settings; a Clash where two exclude each other.
 
@@ -195,8 +205,7 @@ def _refuse_decoding(v: Mapping[str, Any]) -> None:
     if v["beam_width"] > 0 and v["sampling_temperature"] > 0:
         _exclude(
             v,
-            "beam_width",
-            "sampling_temperature",
+            *_SEARCHES,
             "set beam_width to 0 to sample, or sampling_temperature to 0 for beam search",
         )
     most = max(v["beam_width"], 1)

@@ -41,6 +41,17 @@ def one_core_an_operation() -> None:
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 
+def many_sentences() -> None:
+    """Set TensorFlow up to translate many sentences; to be called before it is imported.
+
+    One core an operation, and oneDNN's kernels also where TensorFlow leaves them off, on
+    processors without AVX-512: beam search was measured to be 15 % faster with them, one
+    sentence alone 8 % slower. Whoever has set TF_ENABLE_ONEDNN_OPTS is obeyed.
+    """
+    one_core_an_operation()
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+
 def flush(path) -> None:
     """Wait until a file or the listing of a folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -21,7 +21,6 @@ A joint model has elbo, log_px and log_py alone, a cond model log_py.
 import contextlib
 import json
 import math
-import os
 import sys
 
 from aevnmt_tf import command, flags
@@ -107,10 +106,7 @@ def _check(args):
     paths = (args.src, args.tgt)
     if paths == ("-", "-"):
         raise UserError("only one of --src and --tgt can be stdin")
-    for path in paths:
-        if args.output != "-" and os.path.exists(args.output) and os.path.exists(path):
-            if os.path.samefile(path, args.output):
-                raise UserError(f"{args.output} is an input as well: give another --output")
+    line_files.refuse_inputs(args.output, paths)
     line_pairs.check_counts(*paths)
 
 

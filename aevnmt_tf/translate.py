@@ -57,7 +57,7 @@ def parser() -> command.Parser:
 
 def run(args) -> int:
     """Translate and return the exit code."""
-    machine.one_core_an_operation()
+    machine.many_sentences()
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(line_files.open_input(args.input))
         is_stdin = args.input == line_files.STD

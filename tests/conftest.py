@@ -18,6 +18,8 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # the workers share 
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", str(THREADS))
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(THREADS))
 os.environ.setdefault("OMP_NUM_THREADS", str(THREADS))
+# A command that a test calls would set it for the processes of later tests, too.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 

@@ -410,6 +410,14 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
             "{texts}/ref is an input as well",
         ),
         (
+            ["--model", "{runs}/run", "--test", "{data}/news", "--output", "{data}/news.en"],
+            "{data}/news.en is an input as well",
+        ),
+        (
+            ["--model", "{runs}/run", "--test", "{data}/news", "--sentences", "{data}/news.de"],
+            "{data}/news.de is an input as well",
+        ),
+        (
             ["--model", "{runs}/run", "--test", "{data}/news", "--output", "{tmp}/no/out"],
             "cannot write {tmp}/no/out",
         ),

@@ -64,11 +64,11 @@ def test_an_error_stops_what_has_not_begun():
     assert len(begun) < 100
 
 
-def test_whoever_sets_the_threads_is_obeyed(monkeypatch):
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "3")
-    machine.one_core_an_operation()
-
-    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "3"
-    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
-    machine.one_core_an_operation()
-    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "1"
+def test_whoever_sets_threads_and_kernels_is_obeyed(monkeypatch):
+    for name, other in (("TF_NUM_INTRAOP_THREADS", "3"), ("TF_ENABLE_ONEDNN_OPTS", "0")):
+        monkeypatch.setenv(name, other)
+        machine.many_sentences()
+        assert os.environ[name] == other
+        monkeypatch.delenv(name)
+        machine.many_sentences()
+        assert os.environ[name] == "1"

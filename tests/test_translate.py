@@ -375,3 +375,15 @@ def test_a_moses_model_without_its_pipeline(command, moses_run, tmp_path):
     (folder / "text" / "moses.de.truecaser").unlink()
     code, _, messages = command(model=folder, stdin=b"a\n")
     assert code == 2 and "text_pipeline moses needs moses.de.truecaser" in messages
+
+
+def test_a_temperature_samples_from_a_run_with_a_beam(command, tmp_path):
+    run = save_run(tmp_path / "run", beam_width=3)
+    flags = ("--search", "sample", "--sampling_temperature", 0.5, "--seed", 4)
+    code, output, messages = command(*flags, stdin="\n".join(LINES).encode(), model=run)
+    assert code == 0, messages
+    sampler = aevnmt_tf.load(run, sampling_temperature=0.5)
+    expected = sampler.translate(LINES, search="sample", seed=4)
+    assert output.decode() == "".join(f"{line}\n" for line in expected)
+    code, _, messages = command("--search", "beam", "--sampling_temperature", 0.5, model=run)
+    assert code == 2 and "beam search has no sampling_temperature" in messages

@@ -225,6 +225,15 @@ def test_decoding_follows_the_settings():
     assert of(tgt_max_len_infer=9).max_length == 9
 
 
+def test_a_beam_has_no_temperature():
+    hp = tiny.settings("source_only", sampling_temperature=0.5)
+    with pytest.raises(UserError, match="beam search has no sampling_temperature.* 0.5 here"):
+        Decoding.of(hp, search="beam")
+    assert Decoding.of(hp, search="beam", beam_width=3).beam_width == 3
+    assert Decoding.of(hp, search="greedy").search == "greedy"
+    assert Decoding.of(hp.replace(beam_width=3), search="beam").beam_width == 3
+
+
 @pytest.mark.parametrize(
     "changes, sentence",
     [

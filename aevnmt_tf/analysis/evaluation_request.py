@@ -7,6 +7,7 @@ from pathlib import Path
 from aevnmt_tf.analysis import evaluation, evaluation_report, evaluation_sets, metrics
 from aevnmt_tf.analysis.evaluation_sets import ALL
 from aevnmt_tf.analysis.external_metrics import Programs
+from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
 
@@ -23,6 +24,7 @@ class Request:
         checkpoint, decoding, seed: as in evaluation.evaluate_run.
         errors: "strict", or "replace" for bytes that are not UTF-8.
         output: where translations are kept: a file for one model and one set, else a folder.
+        reports: other files that the caller will write.
         programs: the fields of external_metrics.Programs.
         significance: None, "bootstrap" or "ar".
         resamples: how many; None: sacreBLEU's own numbers.
@@ -39,6 +41,7 @@ class Request:
     seed: int = 1
     errors: str = "strict"
     output: str | None = None
+    reports: list = field(default_factory=list)
     programs: dict = field(default_factory=dict)
     significance: str | None = None
     resamples: int | None = None
@@ -66,8 +69,6 @@ class Outcome:
 
     def write_sentences(self, path):
         """Write the scores of each sentence as TSV."""
-        from aevnmt_tf.data import line_files
-
         lines = evaluation_report.sentence_table(self.systems, self.sets, names=self.names)
         with line_files.Output(path, source=line_files.STD) as file:
             for line in lines:
@@ -93,6 +94,7 @@ def run(request: Request, *, report=None) -> Outcome:
     metrics.check_names(request.metrics, known=evaluation.KNOWN)
     loaded = _Models(request)
     sets = _sets(request, loaded, [path for is_model, _, path in named if is_model], report)
+    _protect(sets, [request.output, *request.reports])
     programs = Programs(**{**request.programs, "language": loaded.language})
     programs.check(request.metrics)
     systems = []
@@ -177,6 +179,13 @@ def _sets(request, loaded, models, report):
     return sets
 
 
+def _protect(sets, paths):
+    """Raise a UserError where a path that is to be written is a file of a set."""
+    files = [file for one in sets for file in (one.source_file, one.reference_file)]
+    for path in paths:
+        line_files.refuse_inputs(path, files)
+
+
 def _translated(request, loaded, name, path, sets, report):
     """The system that is a model."""
     translator, rule = loaded(path)
@@ -193,6 +202,7 @@ def _translated(request, loaded, name, path, sets, report):
             system, one, translator, rule, seed=request.seed, report=report
         )
         if files:
+            _protect(sets, files.values())
             evaluation.keep(system, one.name, files[one.name])
     return system
 

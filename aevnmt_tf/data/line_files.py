@@ -26,6 +26,15 @@ def open_input(path):
     return stream
 
 
+def refuse_inputs(path, inputs):
+    """Raise a UserError where a file that is to be written is one of the inputs."""
+    if path in (None, STD) or not os.path.isfile(path):
+        return
+    for other in inputs:
+        if other is not None and os.path.exists(other) and os.path.samefile(path, other):
+            raise UserError(f"{path} is an input as well: give another file")
+
+
 class Reader:
     r"""The lines of a binary stream, split at \n alone.
 

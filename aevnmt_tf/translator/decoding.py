@@ -61,6 +61,12 @@ class Decoding:
     @classmethod
     def of(cls, hp, **changes):
         """What the settings say, with changes."""
+        wants_beam = changes.get("search") in ("beam", "refine") and "beam_width" not in changes
+        if hp.sampling_temperature > 0 and wants_beam:
+            raise UserError(
+                f"{changes['search']} search has no sampling_temperature, which is "
+                f"{hp.sampling_temperature:g} here: give beam_width in its place"
+            )
         kind = "beam" if hp.beam_width else "greedy"
         values = {
             "search": "sample" if hp.sampling_temperature > 0 else kind,

@@ -197,6 +197,21 @@ def test_what_follows_from_other_settings():
     assert hparams.load(tgt="en").src == "de"
 
 
+def test_a_later_beam_or_temperature_ends_the_other(write):
+    sampling = hparams.load(beam_width=4).replace(sampling_temperature=0.5)
+    assert (sampling.beam_width, sampling.sampling_temperature) == (0, 0.5)
+    again = sampling.replace(beam_width=3)
+    assert (again.beam_width, again.sampling_temperature) == (3, 0.0)
+    assert again.replace(sampling_temperature=0).beam_width == 3
+    assert sampling.replace(beam_width=0).sampling_temperature == 0.5
+    write({"beam_width": 7}, name="base.json")
+    path = write({"base": "base.json", "sampling_temperature": 0.7})
+    assert hparams.load(path).beam_width == 0
+    assert hparams.load(path, beam_width=2).sampling_temperature == 0
+    # Of one and the same file neither is the later one.
+    assert "do not go together" in refusal(beam_width=3, sampling_temperature=0.5)
+
+
 def test_settings_of_z_are_harmless_without_z():
     hp = hparams.load(model_type="cond", KL_annealing_steps=9, free_bits=1.0, z_dim=3)
     assert hp.model_type == "cond"

@@ -1,5 +1,6 @@
 """The command as a process with a long input: lines in, lines out, memory that stays."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -9,6 +10,12 @@ import pytest
 from tests.tiny_translator import save_run
 
 pytestmark = pytest.mark.slow
+
+# The command takes oneDNN's kernels unless it is told otherwise, as the tests are.
+KERNELS = {
+    name: {**os.environ, "TF_ENABLE_ONEDNN_OPTS": number}
+    for number, name in (("0", "Eigen"), ("1", "oneDNN"))
+}
 
 
 def resident_megabytes(pid):
@@ -26,6 +33,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=KERNELS["oneDNN"],  # which keep something of every shape, and must forget it
     )
     lines = [" ".join("abcdefgh"[i % 8] for i in range(n % 30)) + "\n" for n in range(1000)]
 
@@ -47,3 +55,12 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
     assert process.wait() == 0 and number + 1 == 100_000
     # The results of these 70,000 lines, kept, would be 38 MB.
     assert megabytes[90_000] < megabytes[20_000] + 10
+
+
+def test_other_kernels_give_the_same_translations(tmp_path):
+    run = save_run(tmp_path / "run", beam_width=3)
+    lines = "".join(" ".join("abcdefgh"[i % 8] for i in range(n)) + "\n" for n in range(40))
+    words = [sys.executable, "-m", "aevnmt_tf.translate", "--model", str(run)]
+    options = {"input": lines.encode(), "capture_output": True, "check": True}
+    found = [subprocess.run(words, env=env, **options).stdout for env in KERNELS.values()]
+    assert found[0] == found[1] and found[0].count(b"\n") == 40

@@ -14,7 +14,7 @@ import time
 
 from aevnmt_tf import command
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.machine import one_core_an_operation
+from aevnmt_tf.machine import many_sentences
 
 from . import machine, report
 
@@ -50,7 +50,7 @@ def _positive(word):
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     lines = read(args.src, args.sentences)
-    one_core_an_operation()  # as `aevnmt translate`
+    many_sentences()  # as `aevnmt translate`
     from aevnmt_tf import translator as translators
 
     translator = translators.load(
