@@ -11,6 +11,7 @@ goes on. Every setting is a flag that holds for every run. Writes DIR/table.md, 
 results.json and plots; DIR/logs has what each run printed.
 """
 
+import argparse
 import os
 import shlex
 import sys
@@ -50,7 +51,7 @@ def _names(words):
 def _seeds(words):
     seeds = [flags.seed(word) for word in words.split(",")]
     if len(set(seeds)) < len(seeds):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{words} names a seed twice")
     return seeds
 
 

@@ -148,7 +148,7 @@ def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_p
         (["--tests", "dev,new"], "no test set called new; did you mean news?"),
         (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
         (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),
-        (["--seeds", "1,1"], "--seeds"),
+        (["--seeds", "1,1"], "--seeds: 1,1 names a seed twice"),
         (["--max_stps", "3"], "there is no flag --max_stps; did you mean --max_steps?"),
         (
             ["--dropout", "0.9", "--dry_run"],

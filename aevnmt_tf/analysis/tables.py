@@ -189,19 +189,10 @@ def pivot(
         compare: the label whose values compete for bold.
         options: decimals, caption and label of the Table.
     """
+    refuse_shared_cells([score.labels for score in scores], rows=rows, columns=columns)
     cells: dict[tuple[Labels, Labels], list[Score]] = {}
     for score in scores:
-        row, column = (tuple(score.labels[name] for name in names) for names in (rows, columns))
-        cells.setdefault((row, column), []).append(score)
-    for place, found in cells.items():
-        for name in ("system", "test", "metric"):
-            values = list(dict.fromkeys(score.labels[name] for score in found))
-            if len(values) > 1:
-                where = ", ".join(itself for part in place for itself in part)
-                raise UserError(
-                    f"{name}s {values[0]} and {values[1]} fall into one cell of the table "
-                    f"({where}): tell them apart by a label in rows or columns"
-                )
+        cells.setdefault(_place(score.labels, rows, columns), []).append(score)
     return Table(
         row_names=tuple(rows),
         column_names=tuple(columns),
@@ -214,6 +205,29 @@ def pivot(
         compare=compare,
         **options,
     )
+
+
+def refuse_shared_cells(
+    labels: Iterable[Mapping[str, str]], *, rows: Sequence[str], columns: Sequence[str]
+) -> None:
+    """A UserError where scores of different systems, tests or metrics have one cell."""
+    cells: dict[tuple[Labels, Labels], list[Mapping[str, str]]] = {}
+    for one in labels:
+        cells.setdefault(_place(one, rows, columns), []).append(one)
+    for place, found in cells.items():
+        for name in ("system", "test", "metric"):
+            values = list(dict.fromkeys(one[name] for one in found))
+            if len(values) > 1:
+                where = ", ".join(itself for part in place for itself in part)
+                raise UserError(
+                    f"{name}s {values[0]} and {values[1]} fall into one cell of the table "
+                    f"({where}): tell them apart by a label in rows or columns"
+                )
+
+
+def _place(labels, rows, columns) -> tuple[Labels, Labels]:
+    row, column = (tuple(labels[name] for name in names) for names in (rows, columns))
+    return row, column
 
 
 def _in_order(places: Iterable[Labels]) -> tuple[Labels, ...]:

@@ -9,9 +9,10 @@ from aevnmt_tf.analysis import external_metrics
 from aevnmt_tf.data.pairs import find_file
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.experiments import processes
-from aevnmt_tf.experiments.plan import ONLY_DEV, OWN_DEV, OWN_TEST, Plan
+from aevnmt_tf.experiments.plan import OWN_TEST, Plan
 from aevnmt_tf.experiments.runs import TESTS, Run, read_json
 from aevnmt_tf.experiments.steps import Train
+from aevnmt_tf.experiments.table_plan import ONLY_DEV, OWN_DEV
 from aevnmt_tf.experiments.task import Command, Task
 
 _FOUND = ".evaluation.json"  # what evaluate has printed

@@ -33,7 +33,7 @@ def is_name(value: Any) -> bool:
 
 def is_test_name(value: Any) -> bool:
     """Whether it can be the name of a test set, which becomes a file; spaces are fine."""
-    return is_text(value) and value != "all" and not re.search(r"^[.\s]|[=/\0]|\s$", value)
+    return is_text(value) and value != "all" and not re.search(r"^[-.\s]|[=/,\0]|\s$", value)
 
 
 def is_number(value: Any, *, least: int = 1) -> bool:
@@ -85,7 +85,7 @@ PLAN = {
     "metrics": METRICS._replace(default=["bleu", "chrf"]),
     "tests": Key(
         lambda v: is_object(v, is_text) and v and all(map(is_test_name, v)),
-        'test sets, {"name": "prefix", ...}, with names without / and =',
+        'test sets, {"name": "prefix", ...}, names without / = and comma, and no - in front',
         {"test": "@test"},
     ),
     "synthetic": Key(
@@ -183,3 +183,9 @@ def check_settings(
         if name in ("out_dir", "random_seed"):
             instead = {"out_dir": "out_dir of the plan", "random_seed": "seeds"}[name]
             raise UserError(f"{where}{name} is set by the experiment: use {instead}")
+
+
+def must_know(name, known, sentence) -> None:
+    """Raise a UserError with the sentence, and the nearest name, where a name is unknown."""
+    if name not in known:
+        raise UserError(sentence + did_you_mean(name, known))

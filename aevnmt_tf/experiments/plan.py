@@ -26,11 +26,9 @@ from typing import Any
 from aevnmt_tf import hparams, hparams_files
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.experiments import keys
-from aevnmt_tf.hparams_checks import did_you_mean
+from aevnmt_tf.experiments.table_plan import TablePlan, read_table
 
-OWN_TEST, OWN_DEV = "@test", "@dev"  # the run's own test_prefix; what training saw on dev
-LABELS = ("system", "test", "metric")  # what every score has
-ONLY_DEV = ("kl", "elbo", "active_units")
+OWN_TEST = "@test"  # the run's own test_prefix
 
 
 @dataclass(frozen=True)
@@ -88,21 +86,6 @@ class Synthetic:
 
 
 @dataclass(frozen=True)
-class TablePlan:
-    """A table: which labels make rows and columns, and which scores are in it."""
-
-    caption: str
-    label: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    compare: str | None
-    systems: tuple[str, ...]
-    tests: tuple[str, ...]
-    metrics: tuple[str, ...]
-    decimals: int
-
-
-@dataclass(frozen=True)
 class Plan:
     """A plan file that has been checked."""
 
@@ -122,7 +105,7 @@ class Plan:
     def with_tests(self, names) -> "Plan":
         """The plan with these test sets alone, and with the tables that have one of them."""
         for name in names:
-            _must_know(name, self.tests, f"{self.path}: there is no test set called {name}")
+            keys.must_know(name, self.tests, f"{self.path}: there is no test set called {name}")
 
         def some(part):
             return replace(part, tests=tuple(name for name in part.tests if name in names))
@@ -168,7 +151,7 @@ def read(path) -> Plan:
         systems={system.name: system for system in systems},
         synthetic={n: _synthetic(n, v, path=path) for n, v in values["synthetic"].items()},
         tables=tuple(
-            _table(number, value, path=path, plan=values, systems=systems)
+            read_table(number, value, path=path, plan=values, systems=systems)
             for number, value in enumerate(values["tables"], 1)
         ),
         raw=layer.values,
@@ -184,7 +167,7 @@ def _system(value, *, path, plan) -> System:
     keys.check_settings(found["settings"], where=start)
     keys.check_settings(found["grid"], where=f"{start}grid: ")
     for test in found["tests"] or ():
-        _must_know(test, plan["tests"], f"{start}tests: there is no test set called {test}")
+        keys.must_know(test, plan["tests"], f"{start}tests: there is no test set called {test}")
     both = set(found["grid"]) & set(found["settings"])
     if both:
         raise UserError(f"{start}{min(both)} stands in settings and in grid: keep one of them")
@@ -215,54 +198,12 @@ def _synthetic(name, value, *, path) -> Synthetic:
     )
 
 
-def _table(number, value, *, path, plan, systems) -> TablePlan:
-    start = f"{path}, table {number}: "
-    found = keys.checked(value, keys.TABLE, where=lambda key: start)
-    names = [system.name for system in systems]
-    for name in found["systems"] or ():
-        _must_know(name, names, f"{start}there is no system called {name}")
-    for name in found["tests"] or ():
-        _must_know(name, plan["tests"], f"{start}there is no test set called {name}")
-    shown = [s for s in systems if s.in_tables and s.name in (found["systems"] or names)]
-    labels = [*LABELS, *dict.fromkeys(label for s in systems for label in s.labels)]
-    parts = [*found["rows"], *found["columns"]]
-    compare = found["compare"] or next(
-        (n for n in found["rows"][::-1] if n not in LABELS[1:]), None
-    )
-    for label in [*parts, *([compare] if compare else [])]:
-        _must_know(label, labels, f"{start}there is no label called {label}")
-        for system in shown:
-            if label not in (*LABELS, *system.labels):
-                raise UserError(f"{start}system {system.name} has no label {label}")
-    for label in parts:
-        if parts.count(label) > 1:
-            raise UserError(f"{start}{label} stands twice in rows and columns")
-    if compare is not None and compare not in parts:
-        raise UserError(f"{start}compare must be a label of rows or columns, not {compare}")
-    return TablePlan(
-        caption=found["caption"],
-        label=found["label"],
-        rows=tuple(found["rows"]),
-        columns=tuple(found["columns"]),
-        compare=compare,
-        systems=tuple(system.name for system in shown),
-        tests=tuple(found["tests"] or plan["tests"]),
-        metrics=tuple(found["metrics"] or plan["metrics"]),
-        decimals=found["decimals"],
-    )
-
-
-def _must_know(name, known, sentence):
-    if name not in known:
-        raise UserError(sentence + did_you_mean(name, known))
-
-
 def _check_references(plan: Plan) -> None:
     """What one part says about another."""
     for name, synthetic in plan.synthetic.items():
         start = f"{plan.path}, synthetic {name}: "
         model = synthetic.model
-        _must_know(model, plan.systems, f"{start}there is no system called {model}")
+        keys.must_know(model, plan.systems, f"{start}there is no system called {model}")
         if synthetic.seed not in plan.systems[model].seeds:
             seeds = ", ".join(map(str, plan.systems[model].seeds))
             raise UserError(f"{start}seed {synthetic.seed} is none of {model}'s: {seeds}")
@@ -270,13 +211,13 @@ def _check_references(plan: Plan) -> None:
         start = f"{plan.path}, system {name}: "
         if system.synthetic is not None:
             sentence = f"{start}there is no synthetic data called {system.synthetic}"
-            _must_know(system.synthetic, plan.synthetic, sentence)
+            keys.must_know(system.synthetic, plan.synthetic, sentence)
             for key in ("synthetic_prefix", "synthetic_tag"):
                 if key in {**plan.data, **plan.settings, **system.settings, **system.grid}:
                     raise UserError(f"{start}{key} is set by synthetic {system.synthetic}")
         if system.grid_of is not None:
             other = system.grid_of
-            _must_know(other, plan.systems, f"{start}there is no system called {other}")
+            keys.must_know(other, plan.systems, f"{start}there is no system called {other}")
             if not plan.systems[other].grid:
                 raise UserError(f"{start}grid_of {other}: that system has no grid")
             if system.grid:

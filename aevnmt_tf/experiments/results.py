@@ -14,8 +14,9 @@ from typing import Any
 from aevnmt_tf import run_directory
 from aevnmt_tf.analysis import external_metrics, tables
 from aevnmt_tf.experiments import evaluations
-from aevnmt_tf.experiments.plan import ONLY_DEV, OWN_DEV, System, TablePlan
+from aevnmt_tf.experiments.plan import System
 from aevnmt_tf.experiments.runs import Run, Runs
+from aevnmt_tf.experiments.table_plan import ONLY_DEV, OWN_DEV, TablePlan
 
 # They say which run it is, and not what the system is.
 _OF_A_RUN = ("random_seed", "out_dir")

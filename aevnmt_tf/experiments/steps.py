@@ -166,7 +166,10 @@ class BackTranslate(Task):
         assert isinstance(model, Train)
         words = processes.verb("translate", "--model", str(model.run.folder))
         return Command(
-            [*words, "--search", search], stdin=text.rest(), stdout=text.part, adds=True
+            [*words, "--search", search, "--n_best", "1"],
+            stdin=text.rest(),
+            stdout=text.part,
+            adds=True,
         )
 
     def finish(self) -> None:

@@ -46,6 +46,8 @@ COND = {"name": "cond", "settings": {"model_type": "cond"}}
         ({"seeds": [-1]}, "seeds must be"),
         ({"metrics": ["bleu", "crhf"]}, "metrics must be .*; did you mean chrf"),
         ({"tests": {"a/b": "x"}}, "tests must be test sets"),
+        ({"tests": {"a,b": "x"}}, "names without / = and comma"),
+        ({"tests": {"-a": "x"}}, "and no - in front"),
         (
             {"data": {"train_prefx": "x"}},
             "data: there is no data setting called train_prefx; did",
@@ -105,12 +107,29 @@ COND = {"name": "cond", "settings": {"model_type": "cond"}}
             {"tables": [{"columns": ["metric"], "compare": "test"}]},
             "compare must be a label of",
         ),
+        (
+            {
+                "systems": [{"name": name, "labels": {"Model": "C"}} for name in "ab"],
+                "tables": [{"rows": ["Model"]}],
+            },
+            "table 1: systems a and b fall into one cell of the table .C, news, bleu.: tell",
+        ),
+        (
+            {"tables": [{}, {"columns": ["metric"]}]},
+            "table 2: tests news and dev fall into one cell",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(write_plan, changes, sentence):
     with pytest.raises(UserError, match=sentence) as caught:
         plans.read(write_plan(**changes))
     assert "plan.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_scores_that_only_dev_has_need_no_column_for_the_test(write_plan):
+    table = {"columns": ["metric"], "metrics": ["kl"]}
+    (read,) = plans.read(write_plan(tables=[table])).tables
+    assert read.columns == ("metric",) and read.tests == ("news", "dev")
 
 
 def test_files_that_are_no_plans(tmp_path):

@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from aevnmt_tf.errors import UserError
+from aevnmt_tf.experiments.steps import BackTranslate, Train
 from aevnmt_tf.experiments.synthetic import SyntheticText
 
 LINES = [f"Satz {number} ist hier" for number in range(20)]
@@ -101,3 +102,14 @@ def test_text_that_was_made_from_something_else_is_refused(make, mono):
         make(num_lines=3).is_finished()
     with pytest.raises(UserError, match=r"made with another search \(beam\)"):
         make(search="greedy").draw()
+
+
+def test_a_line_has_one_translation_whatever_the_settings_say(make_runs, mono, tmp_path):
+    settings = {"src": "de", "tgt": "en", "num_translations_per_input": 5}
+    runs = make_runs(
+        systems=[{"name": "back", "settings": settings}],
+        synthetic={"crawl": {"model": "back", "mono": str(tmp_path / "mono")}},
+    )
+    model = Train(runs, runs.plan.systems["back"], 1, tmp_path, point={}, needs=())
+    words = BackTranslate(runs, "crawl", needs=(model,)).command().words
+    assert words[words.index("--n_best") + 1] == "1"
