@@ -148,7 +148,7 @@ def read_synthetic(
     if tag is None:
         return pairs
     start = f"{tag} ".encode()
-    lines = [start + line if line.strip() else line for line in pairs.src.encoded()]
+    lines = [start + line if line.decode().strip() else line for line in pairs.src.encoded()]
     buffer = b"".join(line + b"\n" for line in lines)
     return Pairs(Lines(buffer, name=pairs.src.name), pairs.tgt, pairs.name)
 

@@ -46,6 +46,7 @@ def sample_pairs(
     sampling: Sampling,
     src_max_len: int | None = None,
     tgt_max_len: int | None = None,
+    tag: str | None = None,
 ) -> list[EncodedPairs]:
     """Draws `sampling.count` segmentations of the pairs that `best` has kept.
 
@@ -57,11 +58,12 @@ def sample_pairs(
         sampling: how to draw.
         src_max_len: the most subwords of a source, `</s>` not counted; None or 0 = no limit.
         tgt_max_len: the same of a target.
+        tag: the word that every source starts with, one symbol; it stays whole.
     """
     kept = best.line.tolist()
     sides = (
-        ([pairs.src[n] for n in kept], best.x, x_tokenizer, src_max_len),
-        ([pairs.tgt[n] for n in kept], best.y, y_tokenizer, tgt_max_len),
+        ([pairs.src[n] for n in kept], best.x, x_tokenizer, src_max_len, tag),
+        ([pairs.tgt[n] for n in kept], best.y, y_tokenizer, tgt_max_len, None),
     )
     samples = []
     for number in track(range(sampling.count), f"Sampling subwords, {pairs.name}"):
@@ -73,8 +75,9 @@ def sample_pairs(
                 alpha=sampling.alpha,
                 seed=sampling.seed_of(number),
                 most=limit or None,
+                tag=first,
             )
-            for lines, sequences, tokenizer, limit in sides
+            for lines, sequences, tokenizer, limit, first in sides
         )
         samples.append(EncodedPairs(x, y, best.line))
     return samples
@@ -88,8 +91,14 @@ def _sampled(
     alpha: float,
     seed: int,
     most: int | None,
+    tag: str | None,
 ) -> Sequences:
-    rows = tokenizer.sample(lines, alpha=alpha, seed=seed)
+    if tag is None:
+        rows = tokenizer.sample(lines, alpha=alpha, seed=seed)
+    else:
+        (head,) = tokenizer.encode([tag]).to_list()
+        rest = [line.removeprefix(f"{tag} ") for line in lines]
+        rows = [head + list(row) for row in tokenizer.sample(rest, alpha=alpha, seed=seed)]
     is_long = [most is not None and len(row) > most for row in rows]
     rows = [
         best[n] if is_long[n] else np.array([*row, text.EOS], np.int32)

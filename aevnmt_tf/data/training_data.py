@@ -214,8 +214,8 @@ def load_training_data(
     _checked_ratios(hp.train_ratios, num_corpora=len(prefixes))  # before the slow part
     corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in prefixes]
     if hp.synthetic_prefix:
-        _check_tag(hp.synthetic_tag, x_tokenizer)
         tag = hp.synthetic_tag
+        _check_tag(tag, x_tokenizer)
         corpora.append(read_synthetic(hp.synthetic_prefix, tag=tag, **languages))
     options = dict(
         x_tokenizer=x_tokenizer,
@@ -234,7 +234,9 @@ def load_training_data(
         best, kept = encode_pairs(pairs, drop_empty=True, **options)
         encoded.append(best)
         if sampling.alpha:
-            samples.append(sample_pairs(pairs, best, sampling=sampling, **options))
+            # The synthetic corpus is the last one.
+            tag = None if corpora or not hp.synthetic_prefix else hp.synthetic_tag
+            samples.append(sample_pairs(pairs, best, sampling=sampling, tag=tag, **options))
         counts.append(kept)
         if not len(best):
             raise UserError(

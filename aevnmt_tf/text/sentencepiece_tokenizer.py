@@ -1,5 +1,6 @@
 """SentencePiece inside the graph: raw text in, raw text out."""
 
+import collections
 import hashlib
 import io
 from collections.abc import Iterable, Sequence
@@ -169,8 +170,12 @@ def _with_symbols(sampled, symbols, *, best):
     """The samples, but the best segmentation where one has cut a symbol of the user's."""
     if not symbols:
         return sampled
+
+    def found(row):
+        return collections.Counter(number for number in row if number in symbols)
+
     return [
-        row if symbols.intersection(row) == symbols.intersection(other) else other
+        row if found(row) == found(other) else other
         for row, other in zip(sampled, best(), strict=True)
     ]
 

@@ -30,6 +30,7 @@ FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (
     "synthetic_prefix",
     "vocab_prefix",
     "demo_pairs",
+    "max_train",
     "sos",
     "eos",
 )
@@ -56,7 +57,7 @@ def claim(hp, *, report=print):
     out_dir = Path(hp.out_dir)
     with snapshots.sentences(f"write into out_dir {out_dir}"):
         out_dir.mkdir(parents=True, exist_ok=True)
-        lock = open(out_dir / ".lock", "w")  # noqa: SIM115
+        lock = open(out_dir / ".lock", "a+")  # noqa: SIM115
     try:
         _lock(lock, out_dir)
         _refuse_a_run_without_checkpoints(out_dir)
@@ -77,6 +78,8 @@ def _lock(file, out_dir):
         ) from None
     except OSError:
         return  # a file system without locks, such as some network ones
+    file.seek(0)
+    file.truncate()
     file.write(f"{os.getpid()}\n")
     file.flush()
 

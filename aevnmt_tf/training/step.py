@@ -114,9 +114,14 @@ class TrainableAevnmt(models.Aevnmt):
         if self.posterior is not None:
             seed = random_numbers.seed_for("test_step", seed=self.seed, step=0)
             noise["epsilon"] = random_numbers.normal(
-                (self.posterior.z_size,), seed=seed, rows=batch["row"], num_rows=self.num_rows
+                (self.posterior.z_size,),
+                seed=seed,
+                # An evaluation batch has rows of the whole set, and -1 for its fillers.
+                rows=batch["row"] % self.num_rows,
+                num_rows=self.num_rows,
             )
         terms = self.loss_terms(batch, noise)
+        terms = terms._replace(smoothing=tf.zeros_like(terms.nll_y))
         loss = tf.reduce_sum(batch["weight"] * self.objective(terms))
         return all_reduce({"loss": loss, **sums(batch, terms)})
 
@@ -175,8 +180,7 @@ def resolve_jit(setting):
 def build(hp, x_vocab_size, y_vocab_size):
     """A model ready to train, with all its variables. Call it inside the strategy's scope."""
     keras.utils.set_random_seed(hp.random_seed)
-    if hp.precision != "float32":
-        keras.mixed_precision.set_global_policy(hp.precision)
+    keras.config.set_dtype_policy(hp.precision)
     jit = resolve_jit(hp.jit_compile)
     model = models.build(hp, x_vocab_size, y_vocab_size, packed=not jit, cls=TrainableAevnmt)
     model.prepare_training(hp, jit_compile=jit)

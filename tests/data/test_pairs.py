@@ -110,3 +110,10 @@ def test_synthetic_files_have_tf_nmt_names(write_pairs):
     assert list(read_synthetic(prefix, **LANGUAGES)) == [("made", "real")]
     with pytest.raises(UserError, match=r"train\.en"):
         read_pairs(prefix, **LANGUAGES)
+
+
+def test_a_source_of_unicode_spaces_gets_no_tag(write_pairs, tmp_path):
+    lines = ["made", "\u00a0\u3000", ""]
+    write_pairs(lines, ["real"] * 3, name="mono", src_name=f"translation.{LANGUAGES['src']}")
+    pairs = read_synthetic(tmp_path / "mono", tag="<bt>", **LANGUAGES)
+    assert [source for source, _ in pairs] == ["<bt> made", "\u00a0\u3000", ""]

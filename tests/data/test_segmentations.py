@@ -59,6 +59,21 @@ def test_a_sample_that_is_too_long_is_the_best_one(drawn):
     assert too_long > 0 and same > 0
 
 
+def test_a_tag_stays_whole(write_pairs, subwords):
+    """Also one that is a word of the vocabulary like any other, which samples would cut."""
+    lines = ["red houses" for _ in range(50)]
+    pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
+    tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
+    ((tag,),) = subwords.encode(["red"]).to_list()
+    best, _ = encode_pairs(pairs, drop_empty=True, **tokenizers)
+    options = dict(sampling=Sampling(alpha=0.01, count=1, seed=3), **tokenizers)
+    for word, whole in (("red", True), (None, False)):
+        (sample,) = sample_pairs(pairs, best, tag=word, **options)
+        assert all(sample.x[i][0] == tag for i in range(len(lines))) == whole
+        assert decoded(subwords, sample.x) == [line.encode() for line in lines]
+        assert len({tuple(sample.x[i].tolist()) for i in range(len(lines))}) > 1
+
+
 def test_seeds_of_two_runs_do_not_meet():
     seeds = [
         Sampling(0.3, count=8, seed=seed).seed_of(number)

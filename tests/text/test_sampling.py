@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from aevnmt_tf import text
 from aevnmt_tf.errors import UserError
+from aevnmt_tf.text import sentencepiece_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +78,12 @@ def test_other_models_have_nothing_to_draw(lines):
     for tokenizer in (bpe, words):
         with pytest.raises(UserError, match="subword_sampling needs .* unigram"):
             tokenizer.sample(["ein"], alpha=0.3, seed=1)
+
+
+def test_every_symbol_of_a_line_stays_whole(lines):
+    proto = sentencepiece_tokenizer.train(lines[:500], vocab_size=400, symbols=["<bt>"])
+    tokenizer = text.SentencePieceTokenizer(proto)
+    ((symbol,),) = tokenizer.encode(["<bt>"]).to_list()
+    sampled = tokenizer.sample(["<bt> ein <bt>"] * 400, alpha=0.01, seed=1)
+    assert {row.count(symbol) for row in sampled} == {2}
+    assert len(set(map(tuple, sampled))) > 1

@@ -1,5 +1,6 @@
 """Whose run a directory is."""
 
+import os
 import shutil
 
 import pytest
@@ -100,21 +101,27 @@ def test_without_weights_everything_may_change(settings, tmp_path):
     assert hparams.load(tmp_path / "run" / "hparams.json").num_units == 16
 
 
-def test_without_weights_other_text_settings_make_new_subword_models(settings, tmp_path):
+@pytest.mark.parametrize("change", [{"vocab_size": 500}, {"max_train": 100}])
+def test_without_weights_other_text_settings_make_new_subword_models(
+    settings, tmp_path, change
+):
     model = tmp_path / "run" / "text" / "spm.en.model"
     claim(settings())
     model.parent.mkdir()
     model.write_text("old")
     claim(settings(learning_rate=0.5))
     assert model.exists()
-    claim(settings(learning_rate=0.5, vocab_size=500))
+    claim(settings(learning_rate=0.5, **change))
     assert not model.exists()
 
 
-def test_a_second_process_is_refused(settings):
+def test_a_second_process_is_refused(settings, tmp_path):
+    claim(settings())
     with ownership.claim(settings()):
         with pytest.raises(UserError, match="another process is training"):
             claim(settings())
+        # The file still says whose run it is.
+        assert (tmp_path / "run" / ".lock").read_text() == f"{os.getpid()}\n"
     claim(settings())
 
 

@@ -173,3 +173,26 @@ def test_one_device_and_two_make_the_same_update():
         assert result[name]["difference"] < tolerance, result
         assert result[name]["reports"] < 1e-5, result
         assert result[name]["gradient_norm"] > 1.0  # so that clipping was active
+
+
+def test_precision_is_the_settings_own_whatever_was_built_before():
+    kept = keras.config.dtype_policy()
+    try:
+        assert build(precision="mixed_bfloat16").decoder.compute_dtype == "bfloat16"
+        assert build().decoder.compute_dtype == "float32"
+    finally:
+        keras.config.set_dtype_policy(kept)
+
+
+def test_evaluation_batches_have_rows_of_a_whole_set():
+    """What keras' evaluate and validation_data call; a filler weighs nothing and is row -1."""
+    model, data = build(label_smoothing=0.2, model_type="joint"), batch()
+    data |= {"row": tf.constant([9, 10, 11, -1]), "weight": tf.constant([1.0, 1.0, 1.0, 0.0])}
+    found = tf.function(model.test_step)(data)
+    assert float(found["pairs"]) == 3
+    exact = float(found["nll_x"] + found["nll_y"])
+    assert float(found["loss"]) == pytest.approx(exact, rel=1e-6)  # no smoothing in it
+    model = build()
+    first = model.test_step(data)
+    assert all(np.isfinite(float(value)) for value in first.values())
+    assert float(first["loss"]) == float(model.test_step(data)["loss"])
