@@ -195,6 +195,7 @@ def _translated(request, loaded, name, path, sets, report):
         _runs(path), translator, rule, checkpoint=request.checkpoint, seed=request.seed
     )
     files = _files(request, name, sets)
+    _protect(sets, files.values())
     for one in sets:
         if one.sources is None:
             raise UserError(f"{name} has nothing to translate: give --src")
@@ -202,7 +203,6 @@ def _translated(request, loaded, name, path, sets, report):
             system, one, translator, rule, seed=request.seed, report=report
         )
         if files:
-            _protect(sets, files.values())
             evaluation.keep(system, one.name, files[one.name])
     return system
 
