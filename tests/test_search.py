@@ -242,10 +242,11 @@ def test_sentences_that_are_done_cost_nothing():
         logits = tf.where(time[:, None] >= memory * 1.0, [[0.0, 0.0, 9.0]], [[0.0, 0.0, -9.0]])
         return logits, state + 1, tf.zeros([tf.shape(y)[0], 1])
 
-    ends = tf.constant([[1.0], [2.0], [2.0], [2.0], [6.0], [6.0], [9.0], [9.0]])
-    got = search.greedy(search.Task(step, ends, tf.zeros([8, 1]), tf.fill([8], 20)))
-    assert list(got.lengths[:, 0]) == [1, 2, 2, 2, 6, 6, 9, 9]
-    assert sizes == [8, 8, 4, 4, 4, 4, 2, 2, 2]
+    lengths = [1] + 3 * [2] + 6 * [6] + 6 * [9]
+    ends = tf.constant(lengths, tf.float32)[:, None]
+    got = search.greedy(search.Task(step, ends, tf.zeros([16, 1]), tf.fill([16], 20)))
+    assert list(got.lengths[:, 0]) == lengths
+    assert sizes == [16, 16, 12, 12, 12, 12, 6, 6, 6]  # one of 16 is not worth a copy
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
@@ -508,6 +509,17 @@ def test_best_words_is_top_k(seed, size, count, levels):
     values, words = vocabulary.best_words(logits, count=count)
     np.testing.assert_array_equal(values, expected.values)
     np.testing.assert_array_equal(words, expected.indices)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+def test_both_ways_to_the_normaliser(scale):
+    logits = scale * np.random.default_rng(3).normal(size=(7, 50))
+    expected = np.logaddexp.reduce(logits, axis=1)  # in float64
+    logits = tf.constant(logits, tf.float32)
+    best, word = tf.math.top_k(logits, 1)
+    got = vocabulary.log_normaliser(logits, best=best, word=word)[:, 0]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    np.testing.assert_allclose(vocabulary.log_sum_exp(logits), expected, rtol=1e-6)
 
 
 def test_large_logits_do_not_overflow():

@@ -1,7 +1,7 @@
 """Greedy search, beam search and sampling over a step function; knows no model.
 
 Each sentence stops on its own, at its own limit, and what it gets does not depend on the others
-in the batch. Sentences that are done leave the batch once a quarter of it is done, so that no
+in the batch. Sentences that are done leave the batch once an eighth of it is done, so that no
 work is spent on them.
 """
 

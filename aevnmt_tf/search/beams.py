@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from aevnmt_tf.search.loop import run
 from aevnmt_tf.search.task import MINUS_INFINITY, Hypotheses, Task, length_penalty
-from aevnmt_tf.search.vocabulary import best_words, log_sum_exp
+from aevnmt_tf.search.vocabulary import best_words, log_normaliser
 
 
 def beam(task: Task, *, width, n_best=1, length_penalty_weight=0.0) -> Hypotheses:
@@ -105,7 +105,7 @@ def _candidates(logits, loop, *, task, count):
     old_width = loop.y.shape[1]
     each = min(count, logits.shape[1])
     values, words = best_words(logits, count=each)  # [A * k, each]
-    log_probs = values - log_sum_exp(logits, shift=values[:, 0])[:, None]
+    log_probs = values - log_normaliser(logits, best=values[:, :1], word=words[:, :1])
     if task.min_length is not None:
         forbidden = (loop.t + 1 < task.min_length) & (words == task.eos)
         log_probs = tf.where(forbidden, MINUS_INFINITY, log_probs)

@@ -124,7 +124,7 @@ def _fill_in(loop):
 
 
 def _let_go(loop, *, width):
-    """Take the sentences that are done out of the batch, if they are a quarter of it."""
+    """Take the sentences that are done out of the batch, if they are an eighth of it."""
     active = tf.cast(tf.where(~loop.done)[:, 0], tf.int32)
 
     def shrink():
@@ -143,5 +143,5 @@ def _let_go(loop, *, width):
             left=_fill_in(loop),
         )
 
-    is_worth_it = 4 * tf.size(active) <= 3 * tf.size(loop.rows)
+    is_worth_it = 8 * tf.size(active) <= 7 * tf.size(loop.rows)
     return tf.cond(is_worth_it, shrink, lambda: loop)

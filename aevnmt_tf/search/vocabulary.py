@@ -32,6 +32,16 @@ def best_words(logits, *, count):
     return values, words
 
 
-def log_sum_exp(logits, *, shift):
-    """Return log sum exp [N] of logits [N, V], given a shift [N] near their maxima."""
+def log_sum_exp(logits):
+    """Return log sum exp [N] of logits [N, V]."""
+    shift = tf.reduce_max(logits, 1)
     return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
+
+
+def log_normaliser(logits, *, best, word):
+    """The same [N, 1] for whoever knows the highest logit `best` [N, 1] and its `word` [N, 1].
+
+    The probability of that word, which is 1 / V at least, tells it: the softmax is one pass
+    where TensorFlow has oneDNN's kernels, the sum of exponentials is three.
+    """
+    return best - tf.math.log(tf.gather(tf.nn.softmax(logits), word, batch_dims=1))

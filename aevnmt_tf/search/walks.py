@@ -78,7 +78,7 @@ def _walk(task, choose, *, seeds, width, weight):
             logits = tf.repeat(logits, width, axis=0)  # [A * K, V]
         words = choose(logits, loop.t, walk.seeds)
         chosen = tf.gather(logits, words, batch_dims=1)
-        log_probs = chosen - log_sum_exp(logits, shift=tf.reduce_max(logits, 1))
+        log_probs = chosen - log_sum_exp(logits)
         walks = ~walk.finished
         words = tf.where(walks, tf.reshape(words, [-1, width]), task.eos)  # [A, K]
         log_probs = tf.where(walks, tf.reshape(log_probs, [-1, width]), 0.0)
