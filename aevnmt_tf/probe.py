@@ -9,7 +9,8 @@ A set is the sentences of PREFIX.SRC, with the label NAME, or with one label a l
 Bayesian logistic regression (softmax for more than two classes) learns the labels from z; with
 --target, Bayesian linear regression learns a number. Weights of standardised features have
 Gaussian priors; HMC draws from the posterior, and R-hat says whether its chains agree. A part
-of the sentences, the same for all features, is held out; repeated ones stay together.
+of the sentences, the same for all features, is held out; repeated ones stay together, and so do
+a line of PREFIX and the same line of PREFIX.translation.
 
     accuracy, R^2   mean over posterior draws, on held-out sentences
     95 %            of the posterior draws
@@ -36,6 +37,7 @@ SETTINGS = (
 
 _part = flags.number(float, lambda n: 0 < n < 1, "between 0 and 1")
 _draws = flags.number(int, lambda n: n >= 10, "10 or more")
+_chains = flags.number(int, lambda n: n >= 2, "2 or more: they are compared")
 
 
 def parser() -> command.Parser:
@@ -98,7 +100,7 @@ def _add_target(p):
 
 
 def _add_sampling(p):
-    numbers = (("chains", 4, flags.positive), ("num_warmup", 500, flags.positive))
+    numbers = (("chains", 4, _chains), ("num_warmup", 500, flags.positive))
     for name, default, kind in (*numbers, ("num_draws", 500, _draws)):
         p.add_argument(
             f"--{name}", type=kind, default=default, metavar="N", help=f"(default: {default})"

@@ -27,6 +27,7 @@ def plan(tmp_path):
                 "out_dir": str(tmp_path / "out"),
                 "seeds": [1, 2, 3],
                 "data": {"src": "en", "tgt": "de", "train_prefix": str(tmp_path / "train")},
+                "settings": {"num_train_steps": 9},
                 "metrics": ["bleu", "kl", "meteor"],
                 "tests": {"news": str(tmp_path / "test"), "dev": "@dev"},
                 "systems": [
@@ -109,6 +110,20 @@ def test_the_tables_of_what_is_there(finished, command, tmp_path):
         "cond.png",
         "systems.png",
     ]
+
+
+def test_a_run_that_was_cut_short_is_named(finished, command):
+    def change(path, **values):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+    run = finished.run(finished.plan.systems["aevnmt"], seed=2, point={})
+    assert "Cut short" not in command("--table_only")[1]
+    change(run.folder / "hparams.json", max_minutes=1.5)
+    change(run.folder / "results.json", step=5, reason="max_minutes (1.5) have passed")
+    flags = ["--table_only", "--only", "aevnmt", "--seeds", "2"]
+    _, output, messages = command(*flags, "--max_minutes", 1.5)
+    assert "Cut short by a budget: aevnmt/seed2 at step 5 of 9.\n" in output, messages
+    assert "Not done: aevnmt/seed2.\n" in command(*flags, "--max_minutes", 20)[1]
 
 
 def test_some_test_sets_alone(finished, command, tmp_path):

@@ -274,6 +274,27 @@ def test_gold_against_synthetic(models, tmp_path):
     assert task.held_out[0] == task.held_out[4]  # the same sentence
 
 
+def test_a_sentence_and_its_back_translation_stay_on_one_side(models, tmp_path):
+    write(tmp_path / "dev.en", [f"a {n}" for n in range(300)])
+    write(tmp_path / "dev.translation.en", [f"b {n}" if n % 9 else "" for n in range(300)])
+    t = models["source_only"]
+    for gold, synthetic in (("dev", "dev.translation"), ("dev.en", "dev.translation.en")):
+        data = [f"gold={tmp_path}/{gold}", f"synthetic={tmp_path}/{synthetic}"]
+        request = probe_request.Request(data, held_out=0.25, max_lines=100)
+        found = request.sentences(t.hp)
+        lines = {name: set() for name in ("gold", "synthetic")}
+        for name, line in zip(found.sets, found.lines, strict=True):
+            lines[name].add(line)
+        assert len(lines["gold"] & lines["synthetic"]) > 75  # the same lines are drawn
+        task = request.task(t, found)
+        sides = {}
+        for line, is_out in zip(found.lines, task.held_out, strict=True):
+            sides.setdefault(line, set()).add(bool(is_out))
+        assert {len(side) for side in sides.values()} == {1}
+        counts = np.bincount(task.test)
+        assert counts.min() >= 20 and counts.sum() == pytest.approx(50, abs=1)
+
+
 def test_long_files_are_sampled(models, tmp_path):
     write(tmp_path / "long.en", [f"{'a ' * (n % 7)} b {n}" for n in range(500)])
     hp = models["source_only"].hp
@@ -380,6 +401,7 @@ def test_a_plot_of_odd_names(tmp_path, command, data, laplace):
         (["--data", "A={data}/first", "--projector", "{tmp}/three"], "three is no folder"),
         (["--data", "A={data}/first", "--held_out", "1"], "must be between 0 and 1"),
         (["--data", "A={data}/first", "--num_draws", "3"], "must be 10 or more"),
+        (["--data", "A={data}/first", "--chains", "1"], "must be 2 or more"),
         (["--data", "A={data}/first", "--baseline_model", "other"], "other reads fr and"),
         (
             ["--data", "A={data}/first", "--model", "cond"],

@@ -79,7 +79,7 @@ def of_run(hp, *, run, errors="strict") -> list[EvaluationSet]:
         run: its directory, which has the demo corpus if it was trained on that.
         errors: as in from_files.
     """
-    from aevnmt_tf.data import manifest
+    from aevnmt_tf.data import corpora, manifest
 
     named = {"test": hp.test_prefix, "dev": hp.dev_prefix}
     if hp.train_prefix is None and named["test"] is None:
@@ -89,11 +89,7 @@ def of_run(hp, *, run, errors="strict") -> list[EvaluationSet]:
         raise UserError(
             f"{run} has no test_prefix and no dev_prefix in its settings: give --test"
         )
-    # Sets of different folders may share a name, and nobody has named them.
-    names = [Path(prefix).name for prefix in prefixes]
-    if len(set(names)) < len(names):
-        names = [f"{number}_{name}" for number, name in enumerate(names)]
-    named = dict(zip(names, prefixes, strict=True))
+    named = dict(zip(corpora.names_of(prefixes), prefixes, strict=True))
     return from_prefixes(named, src=hp.src, tgt=hp.tgt, errors=errors)
 
 

@@ -10,24 +10,27 @@ from aevnmt_tf.errors import UserError
 STRATA = 5  # of numbers
 
 
-def split(texts, strata, *, share, seed):
+def split(texts, strata, *, share, seed, origins=None):
     """Choose what is held out.
 
-    All rows with the same text, but for spaces and forms of characters, stay on one side; they
-    count for the stratum that most of them are in.
+    All rows with the same text, but for spaces and forms of characters, stay on one side, and
+    so do all with the same origin. Else a probe learns the other label of a sentence that it is
+    tested on from its paraphrase. Such rows count for the stratum that most of them are in.
 
     Args:
         texts: N sentences.
         strata: N names; each one's share is held out.
         share: of the rows, between 0 and 1.
         seed: another one holds others out.
+        origins: N keys, equal for versions of one sentence; None: all have their own.
 
     Returns:
         Whether a row is held out [N]. None of a stratum is where it has a single sentence.
     """
     groups = collections.defaultdict(list)
-    for row, text in enumerate(texts):
-        groups[_same(text)].append(row)
+    keys = [[_same(text) for text in texts], *([] if origins is None else [origins])]
+    for row, group in enumerate(_groups(keys)):
+        groups[group].append(row)
     by_stratum = collections.defaultdict(list)
     for rows in groups.values():
         stratum, _ = collections.Counter(strata[row] for row in rows).most_common(1)[0]
@@ -50,6 +53,22 @@ def _choose(groups, *, share, dice):
             chosen.append(groups[place])
             count += len(groups[place])
     return chosen
+
+
+def _groups(columns):
+    """The groups [N] of rows that share a key of some column, directly or by way of others."""
+    above = list(range(len(columns[0])))
+
+    def root(row):
+        while above[row] != row:
+            above[row] = row = above[above[row]]
+        return row
+
+    for column in columns:
+        first = {}
+        for row, key in enumerate(column):
+            above[root(row)] = root(first.setdefault(key, row))
+    return [root(row) for row in range(len(above))]
 
 
 def _same(text):

@@ -1,5 +1,6 @@
 """A table in LaTeX, in the form of the paper's; it needs the package booktabs."""
 
+import re
 from collections.abc import Iterator
 
 from aevnmt_tf.analysis.tables import Labels, Table, shown
@@ -96,7 +97,6 @@ def _shared(before: Labels | None, row: Labels) -> int:
 
 
 def escape(text: str) -> str:
-    """The text as LaTeX prints it."""
-    if text.startswith("-"):
-        text = f"−{text[1:]}"
+    """The text as LaTeX prints it; a hyphen in front of a number is a minus."""
+    text = re.sub(r"(?<!\S)-(?=\d)", "−", text)
     return "".join(_SPECIAL.get(character, character) for character in text)

@@ -38,6 +38,11 @@ class Set:
             raise UserError(f"{word!r} is no set: give NAME=PREFIX, such as news=data/news/dev")
         return cls(name, prefix)
 
+    def origin(self, lang):
+        """The prefix of the text that this one is a version of: its own, or PREFIX for
+        PREFIX.translation."""
+        return self.prefix.removesuffix(f".{lang}").removesuffix(f".{TRANSLATION}")
+
     def back_translated(self, lang):
         """The set of its back-translations, PREFIX.translation.LANG."""
         prefix = f"{self.prefix}.{TRANSLATION}"
@@ -58,6 +63,7 @@ class Sentences:
         texts: the sentences.
         sets: the name of each one's set.
         lines: each one's line in its file, from 1.
+        origins: equal for a sentence and its back-translation.
         columns: further ones by name, such as label and reference.
         left_out: how many lines were empty.
     """
@@ -65,6 +71,7 @@ class Sentences:
     texts: list[str] = dataclasses.field(default_factory=list)
     sets: list[str] = dataclasses.field(default_factory=list)
     lines: list[int] = dataclasses.field(default_factory=list)
+    origins: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     columns: dict[str, list] = dataclasses.field(default_factory=dict)
     left_out: int = 0
 
@@ -79,11 +86,13 @@ def read(sets, *, lang, beside=(), max_lines=0, seed=1):
         sets: of Set.
         lang: ends the names of the files of sentences.
         beside: for each set, paths by column name: files with the same lines.
-        max_lines: of each set, drawn at random; 0: all.
+        max_lines: of each set, drawn at random, the same of a text and of its back-translation;
+            0: all.
         seed: of what is drawn.
     """
     found = Sentences()
-    for number, one in enumerate(sets):
+    origins = [one.origin(lang) for one in sets]
+    for number, (one, origin) in enumerate(zip(sets, origins, strict=True)):
         source = source_lines(one.prefix, lang=lang)
         columns = {
             name: _aligned(path, source, column=name)
@@ -94,11 +103,13 @@ def read(sets, *, lang, beside=(), max_lines=0, seed=1):
             raise UserError(f"{source.name} has no sentence: give a file with some text")
         found.left_out += len(source) - len(rows)
         if 0 < max_lines < len(rows):
-            dice = np.random.default_rng([seed, 5, number])
-            rows = sorted(dice.choice(rows, max_lines, replace=False).tolist())
+            dice = np.random.default_rng([seed, 5, origins.index(origin)])
+            lots = dice.random(len(source))
+            rows = sorted(sorted(rows, key=lots.__getitem__)[:max_lines])
         found.texts += [source[row] for row in rows]
         found.sets += [one.name] * len(rows)
         found.lines += [row + 1 for row in rows]
+        found.origins += [(origin, row + 1) for row in rows]
         for name, values in columns.items():
             found.columns.setdefault(name, []).extend(values[row] for row in rows)
     return found

@@ -101,7 +101,7 @@ class Request:
 
     def task(self, translator, sentences):
         """What is to be predicted of the sentences, as a probing.Task."""
-        split = {"share": self.held_out, "seed": self.seed}
+        split = {"share": self.held_out, "seed": self.seed, "origins": sentences.origins}
         if self.target is None:
             labels = sentences.columns.get("label", sentences.sets)
             return probing.class_task(sentences.texts, labels, **split)

@@ -35,8 +35,8 @@ class Task:
         return self.values[self.held_out]
 
 
-def class_task(texts, labels, *, name="label", share, seed):
-    """The task of telling labels apart: names of classes by sentence."""
+def class_task(texts, labels, *, name="label", **split):
+    """The task of telling labels apart: names of classes by sentence; see held_out.split."""
     names = sorted(set(labels))
     if len(names) < 2:
         raise UserError(
@@ -44,15 +44,15 @@ def class_task(texts, labels, *, name="label", share, seed):
             "give another --data NAME=PREFIX, or --labels FILE"
         )
     places = {label: place for place, label in enumerate(names)}
-    out = held_out.split(texts, labels, share=share, seed=seed)
+    out = held_out.split(texts, labels, **split)
     held_out.check_classes(labels, out)
     return Task(name, np.array([places[label] for label in labels]), names, out)
 
 
-def number_task(texts, numbers, *, name, share, seed):
-    """The task of predicting a number."""
+def number_task(texts, numbers, *, name, **split):
+    """The task of predicting a number; see held_out.split."""
     numbers = np.asarray(numbers, np.float64)
-    out = held_out.split(texts, held_out.ranks(numbers), share=share, seed=seed)
+    out = held_out.split(texts, held_out.ranks(numbers), **split)
     task = Task(name, numbers, None, out)
     for part in (task.train, task.test):
         if len(set(part.tolist())) < 2:

@@ -59,7 +59,7 @@ class Cell:
             return ""
         if len(self.values) == 2:
             low, high = (f"{value:.{decimals}f}" for value in sorted(self.values))
-            return f"{low}–{high}"
+            return f"{low}–{high}" if min(self.values) >= 0 else f"{low} to {high}"
         return f"{self.std:.{decimals}f}"
 
 

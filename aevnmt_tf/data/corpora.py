@@ -66,6 +66,17 @@ def prefixes(value) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+def names_of(paths: Sequence[str]) -> list[str]:
+    """What several prefixes are called: by their last parts, and where these are equal with the
+    folder in front, or else a number."""
+    last = [Path(path).name for path in paths]
+    with_folder = [f"{Path(path).parent.name}_{Path(path).name}" for path in paths]
+    for names in (last, with_folder):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{number}_{name}" for number, name in enumerate(last)]
+
+
 def files_of(hp, *, kinds: Sequence[str] = PARALLEL) -> dict[tuple[str, str], list[Path]]:
     """Return the files of every corpus that the settings name, by kind and prefix.
 

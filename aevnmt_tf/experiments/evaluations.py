@@ -136,13 +136,22 @@ def scored_metrics(
 def scores(run: Run, test: str, *, prefix: str) -> dict[str, dict] | None:
     """The scores of a run on a test set by metric; None where the set has not been scored."""
     kept = read_json(run.folder / TESTS / f"{test}.json")
-    if kept is None or kept.get("prefix") != prefix:
+    if kept is None or kept.get("prefix") != prefix or _other_weights(kept, run):
         return None
     try:
         same = kept["files"] == _checksums(prefix, run)
     except (UserError, OSError):
         same = True  # the test set is gone; what it said about the run is still true
     return kept["scores"] if same else None
+
+
+def _other_weights(kept: dict, run: Run) -> bool:
+    """Whether the run has gone on since: its weights are not those that were scored."""
+    try:
+        weights = run_directory.find_weights(run.folder)
+    except UserError:
+        return False  # they are gone; what was said about them is still true
+    return kept.get("weights") != f"{weights.parent.name}/{weights.name}"
 
 
 def _checksums(prefix: str, run: Run) -> dict[str, int]:

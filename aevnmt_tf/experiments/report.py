@@ -5,14 +5,14 @@ All but the plots are made from what results.json holds, and can be made from it
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams, hparams_files
 from aevnmt_tf.analysis import curves, latex, tables
 from aevnmt_tf.experiments.results import curve_files
-from aevnmt_tf.experiments.runs import Runs
+from aevnmt_tf.experiments.runs import Runs, cut_by
 
 RESULTS, MARKDOWN, LATEX, PLOTS = "results.json", "table.md", "table.tex", "plots"
 
@@ -56,6 +56,9 @@ def section(results: Mapping[str, Any]) -> str:
         counts = sorted({len(cell.values) for cell in table.cells.values()}, reverse=True)
         if counts:
             parts.append(f"{'; '.join(map(_runs, counts))}.\n")
+    cut = list(_cut(results))
+    if cut:
+        parts.append(f"Cut short by a budget: {'; '.join(cut)}.\n")
     if results["missing"]:
         parts.append(f"Not done: {', '.join(results['missing'])}.\n")
     if results["signatures"]:
@@ -71,12 +74,21 @@ def _runs(count: int) -> str:
     return f"{count} runs: mean ({'range' if count == 2 else '1 std'})"
 
 
+def _cut(results: Mapping[str, Any]) -> Iterator[str]:
+    """The runs that did not come to their own end."""
+    for name, system in results["systems"].items():
+        for run in system["runs"]:
+            if cut_by(run) is not None:
+                wanted = system["settings"]["num_train_steps"]
+                yield f"{name}/seed{run['seed']} at step {run['step']} of {wanted}"
+
+
 def _title(metric: str) -> str:
     return tables.METRICS[metric][0]
 
 
 def _made_by(results: Mapping[str, Any]) -> str:
-    count = sum(len(system["runs"]) for system in results["systems"].values())
+    count = results["trained_runs"]
     hours, minutes = divmod(round(results["wall_time_seconds"] / 60), 60)
     time = f"{hours} h {minutes} min" if hours else f"{minutes} min"
     versions = results["versions"]

@@ -1,6 +1,6 @@
 """What the runs of an experiment have found so far, in the form of results.json.
 
-plan, note, command, machine, versions, signatures, wall_time_seconds
+plan, note, command, machine, versions, signatures, wall_time_seconds, trained_runs
 systems: by name: labels, settings, chosen, grid, runs (seed, step, wall time, scores by test)
 tables: as analysis.tables has them
 missing: the runs and evaluations that are not there
@@ -30,7 +30,7 @@ def collect(
     only: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Everything that is known now; `only` are the systems wanted."""
-    found, missing, about = {}, [], {"versions": {}, "signatures": {}, "seconds": 0.0}
+    found, missing, about = {}, [], {"versions": {}, "signatures": {}, "seconds": {}}
     for system in runs.plan.systems.values():
         if only is None or system.name in only:
             found[system.name] = _system(runs, system, programs, missing=missing, about=about)
@@ -44,8 +44,9 @@ def collect(
             "cores": os.cpu_count(),
         },
         "versions": about["versions"],
-        "signatures": about["signatures"],
-        "wall_time_seconds": round(about["seconds"], 1),
+        "signatures": {name: "; ".join(texts) for name, texts in about["signatures"].items()},
+        "wall_time_seconds": round(sum(about["seconds"].values()), 1),
+        "trained_runs": len(about["seconds"]),
         "systems": found,
         "tables": [
             table.to_dict()
@@ -65,7 +66,10 @@ def _system(runs: Runs, system: System, programs, *, missing, about) -> dict[str
         "labels": dict(system.labels),
         "hparams": None if system.hparams is None else str(system.hparams),
         "chosen": chosen if system.grid or system.grid_of else None,
-        "grid": [_point(runs, system, point, missing=missing) for point in runs.points(system)],
+        "grid": [
+            _point(runs, system, point, missing=missing, about=about)
+            for point in runs.points(system)
+        ],
         "runs": [],
     }
     if chosen is None:
@@ -83,7 +87,7 @@ def _system(runs: Runs, system: System, programs, *, missing, about) -> dict[str
 def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
     results = run.results() or {}
     about["versions"].update(results.get("versions", {}))
-    about["seconds"] += results.get("wall_time_seconds", 0.0)
+    about["seconds"][run.name] = results.get("wall_time_seconds", 0.0)
     described = {
         "seed": run.seed,
         "folder": str(run.folder),
@@ -99,7 +103,7 @@ def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
             described["tests"][test] = _dev_scores(run, runs.plan.metrics, results)
             for name, signature in results.get("signatures", {}).items():
                 if name in runs.plan.metrics:
-                    about["signatures"].setdefault(name, signature)
+                    about["signatures"].setdefault(name, {})[signature] = None
             continue
         scores = evaluations.scores(run, test, prefix=prefixes[test]) or {}
         if not set(wanted) <= set(scores):
@@ -107,7 +111,7 @@ def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
         shown = {name: scores[name] for name in runs.plan.metrics if name in scores}
         described["tests"][test] = {name: score["score"] for name, score in shown.items()}
         for name, score in shown.items():
-            about["signatures"][name] = score["signature"]
+            about["signatures"].setdefault(name, {})[score["signature"]] = None
     return described
 
 
@@ -120,7 +124,7 @@ def _dev_scores(run: Run, metrics, results: Mapping[str, Any]) -> dict[str, floa
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _point(runs: Runs, system: System, point, *, missing) -> dict[str, Any]:
+def _point(runs: Runs, system: System, point, *, missing, about) -> dict[str, Any]:
     """What is known of a point of a grid."""
     found: dict[str, list[float]] = {"bleu": [], "kl": []}
     for seed in system.grid_seeds:
@@ -129,6 +133,7 @@ def _point(runs: Runs, system: System, point, *, missing) -> dict[str, Any]:
         if results is None:
             missing.append(run.name)
             continue
+        about["seconds"][run.name] = results.get("wall_time_seconds", 0.0)
         for name, value in _dev_scores(run, found, results).items():
             found[name].append(value)
     return {"point": dict(point), "dev": found}

@@ -23,6 +23,7 @@ SYNTHETIC = "synthetic"
 TESTS = "tests"
 # A run may be moved, its note be reworded, and training never reads the test set.
 UNREMARKABLE = ("out_dir", "note", "test_prefix")
+BUDGETS = ("max_steps", "max_minutes")  # they may change as long as a run keeps to them
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,16 @@ class Run:
             run_directory.step_of(folder)
             for folder in run_directory.listing(self.folder / run_directory.CHECKPOINTS)
         ]
-        return (not steps or steps[-1] == results.get("step")) and not self.changes()
+        is_last = not steps or steps[-1] == results.get("step")
+        return is_last and not self.changes() and not self._goes_on(results)
+
+    def _goes_on(self, results: Mapping[str, Any]) -> bool:
+        """Whether training would make more updates with the settings of now."""
+        budget = cut_by(results)
+        if budget is None:
+            return results.get("step", 0) < self.hp.num_train_steps
+        limit = getattr(self.hp, budget)
+        return limit is None or _used(results)[budget] < limit
 
     def changes(self) -> dict[str, tuple[Any, Any]]:
         """The settings that the folder was made with others: name -> (there, here)."""
@@ -63,10 +73,15 @@ class Run:
         if not path.is_file():
             return {}
         there, here = hparams.load(path).to_dict(), self.hp.to_dict()
+        kept_to = [
+            name
+            for name, used in _used(self.results() or {}).items()
+            if here[name] is None or used <= here[name]
+        ]
         return {
             name: (there[name], here[name])
             for name in here
-            if there[name] != here[name] and name not in UNREMARKABLE
+            if there[name] != here[name] and name not in (*UNREMARKABLE, *kept_to)
         }
 
     def refuse_changes(self) -> None:
@@ -226,6 +241,18 @@ def point_name(point: Mapping[str, Any]) -> str:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def cut_by(results: Mapping[str, Any]) -> str | None:
+    """Which budget has ended a run, by its results.json; None: it came to its own end."""
+    reason = results.get("reason") or ""
+    return next((name for name in BUDGETS if reason.startswith(name)), None)
+
+
+def _used(results: Mapping[str, Any]) -> dict[str, float]:
+    """How much of each budget a run has used."""
+    minutes = results.get("wall_time_seconds", 0.0) / 60
+    return dict(zip(BUDGETS, (results.get("step", 0), minutes), strict=True))
 
 
 def read_json(path) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 
 from aevnmt_tf import data
 from aevnmt_tf.analysis import metrics, plots
-from aevnmt_tf.data.corpora import prefixes
+from aevnmt_tf.data.corpora import names_of, prefixes
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.training.bounds import BoundsFunction
 from aevnmt_tf.translator import Decoding, Translator
@@ -45,19 +45,19 @@ class Evaluator:
     def __init__(self, prepared, *, model):
         hp = prepared.hp
         self._hp = hp
-        self._names = [Path(prefix).name for prefix in prefixes(hp.dev_prefix)]
+        self._prefixes = prefixes(hp.dev_prefix)
         languages = {"src": hp.src, "tgt": hp.tgt}
         tokenizers = {
             "x_tokenizer": prepared.x_tokenizer,
             "y_tokenizer": prepared.y_tokenizer,
         }
         # What the model reads, and what people read: they differ after the Moses pipeline.
-        read = [data.read_pairs(prefix, **languages) for prefix in prefixes(hp.dev_prefix)]
+        read = [data.read_pairs(prefix, **languages) for prefix in self._prefixes]
         self._encoded = [data.encode_pairs(pairs, **tokenizers)[0] for pairs in read]
         raw = [data.read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
         self._pairs = [list(pairs) for pairs in raw]
         if not any(self._pairs):
-            raise UserError(f"the development set {', '.join(self._names)} is empty")
+            raise UserError(f"the development set {', '.join(self._prefixes)} is empty")
         self._bounds = BoundsFunction(model, samples=hp.iw_samples, seed=hp.random_seed)
         self._translator = Translator(
             model,
@@ -115,10 +115,10 @@ class Evaluator:
         references = [[reference for _, reference in pairs] for pairs in self._pairs]
         scores = metrics.score(sum(translated, []), sum(references, []), names=names)
         values = {f"dev_{name}": score.value for name, score in scores.items()}
-        if len(self._names) > 1:
-            for number, name in enumerate(self._names):
+        if len(self._prefixes) > 1:
+            for number, prefix in enumerate(self._prefixes):
                 alone = metrics.score(translated[number], references[number], names=("bleu",))
-                values[f"dev_bleu_{number}_{name}"] = alone["bleu"].value
+                values[f"dev_bleu_{number}_{Path(prefix).name}"] = alone["bleu"].value
         return values
 
     def _prior_samples(self):
@@ -141,8 +141,9 @@ class Evaluator:
     def _projection(self, locs):
         if locs is None:
             return None
+        names = names_of(self._prefixes)
         columns = {"corpus": [], "length": [], "text": []}
-        for number, (name, encoded) in enumerate(zip(self._names, self._encoded, strict=True)):
+        for number, (name, encoded) in enumerate(zip(names, self._encoded, strict=True)):
             columns["corpus"] += [name] * len(encoded)
             columns["length"] += (encoded.x.lengths - 1).tolist()  # </s> is no word
             columns["text"] += [source for source, _ in self._pairs[number]]

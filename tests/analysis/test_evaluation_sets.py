@@ -57,7 +57,9 @@ def test_a_run_has_sets_of_its_own(corpus):
     (corpus / "demo").rename(corpus / "a")
     both = [one, str(corpus / "b" / "test")]
     found = evaluation_sets.of_run(settings(test_prefix=both), run=corpus)
-    assert [(s.name, s.sources[0]) for s in found] == [("0_test", "a one"), ("1_test", "b one")]
+    assert [(s.name, s.sources[0]) for s in found] == [("a_test", "a one"), ("b_test", "b one")]
+    found = evaluation_sets.of_run(settings(test_prefix=[one, one]), run=corpus)
+    assert [s.name for s in found] == ["0_test", "1_test"]
     with pytest.raises(UserError, match="has no test_prefix and no dev_prefix"):
         evaluation_sets.of_run(settings(), run=corpus)
 

@@ -334,6 +334,33 @@ def test_no_sentence_is_on_both_sides():
     assert 0.1 < out.mean() <= 0.21
 
 
+def test_versions_of_a_sentence_stay_together_also_through_others():
+    texts = [*"abcdef", *"ghijkl", "a", "k"]
+    origins = [*range(6), *range(6), 20, 5]  # k is g's version and l's by way of its twin
+    strata = ["x"] * 6 + ["y"] * 8
+    for seed in range(20):
+        out = held_out.split(texts, strata, share=0.3, seed=seed, origins=origins)
+        assert (out[:6] == out[6:12]).all()
+        assert out[12] == out[0] and out[13] == out[10] == out[11]
+
+
+def test_paraphrases_with_the_other_label_do_not_mislead_a_probe():
+    """Features that know the sentence and nothing of the label are at chance."""
+    dice = np.random.default_rng(0)
+    content = dice.normal(size=[200, 64])
+    features = np.concatenate([content, content]) + 0.1 * dice.normal(size=[400, 64])
+    texts = [f"{name} {n}" for name in ("gold", "synthetic") for n in range(200)]
+    labels = ["gold"] * 200 + ["synthetic"] * 200
+    origins = [*range(200), *range(200)]
+    options = chains.Options(chains=2, num_warmup=100, num_draws=50, seed=1)
+    accuracy = {}
+    for name, keys in (("apart", None), ("together", origins)):
+        task = probing.class_task(texts, labels, share=0.25, seed=1, origins=keys)
+        result = probing.learn(Features("f", features), task, options=options)
+        accuracy[name] = result.measures["accuracy"].averaged
+    assert accuracy["apart"] < 0.4 < accuracy["together"] < 0.6
+
+
 def test_a_class_of_one_sentence_is_refused():
     labels = ["a"] * 10 + ["b"] * 5
     texts = [f"{i}" for i in range(10)] + ["again"] * 5

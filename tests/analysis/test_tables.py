@@ -142,6 +142,16 @@ def test_latex_has_the_form_of_the_paper():
     assert r"\label{tab:x_y}" in text
 
 
+def test_a_range_of_negative_numbers_can_be_read():
+    found = table(scores(a=[-45.1, -44.9], b=[-1.0, 2.0], c=[0.0, 1.0]))
+    text = found.to_markdown()
+    assert "-45.0 (-45.1 to -44.9)" in text
+    assert "0.5 (-1.0 to 2.0)" in text and "0.5 (0.0–1.0)" in text
+    text = latex.render(found)
+    assert r"$-$45.0~($-$45.1 to $-$44.9)" in text and "0.5~($-$1.0 to 2.0)" in text
+    assert latex.escape("En-De, -x") == "En-De, -x"
+
+
 def test_every_line_of_latex_has_as_many_cells_and_no_bare_special_character():
     body = latex.render(wide()).split(r"\toprule")[1].split(r"\bottomrule")[0]
     for line in body.splitlines():

@@ -17,6 +17,7 @@ def write_plan(tmp_path):
             "out_dir": str(tmp_path / "out"),
             "seeds": [1, 2],
             "data": {"src": "en", "tgt": "de", "train_prefix": str(tmp_path / "train")},
+            "settings": {"num_train_steps": 20},
             "tests": {"news": str(tmp_path / "test"), "dev": "@dev"},
             "systems": [
                 {"name": "cond", "settings": {"model_type": "cond"}},
@@ -45,12 +46,12 @@ def make_runs(write_plan, tmp_path):
 def finish(tmp_path):
     """Makes a run look finished, with a dev BLEU and scores on test sets."""
 
-    def write(run, *, bleu=10.0, kl=None, tests=None, seconds=30.0):
+    def write(run, *, bleu=10.0, kl=None, tests=None, seconds=30.0, reason=None, weights=""):
         run.hp.save(run.folder / "hparams.json")
         best = {"step": 20, "dev_bleu": bleu, **({} if kl is None else {"dev_kl": kl})}
         results = {
             "step": 20,
-            "reason": "num_train_steps (20) is reached",
+            "reason": reason or "num_train_steps (20) is reached",
             "best": best,
             "signatures": {"bleu": "dev signature"},
             "wall_time_seconds": seconds,
@@ -68,6 +69,7 @@ def finish(tmp_path):
                 Path(f"{prefix}.{lang}").touch()
             kept = {
                 "prefix": prefix,
+                "weights": weights,
                 "files": evaluations._checksums(prefix, run),
                 "scores": {
                     metric: {"score": value, "signature": f"{metric}|sig"}

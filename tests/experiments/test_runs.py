@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.experiments import tasks
+from aevnmt_tf.experiments import results, tasks
 from aevnmt_tf.experiments.task import state
 
 GRID = {
@@ -32,6 +32,31 @@ def test_a_run_is_finished_when_its_results_are_there_for_the_same_settings(make
     # It was continued and has not ended yet.
     (run.folder / "checkpoints" / "step-000000025").mkdir()
     assert not run.is_finished()
+
+
+def test_a_run_that_would_go_on_is_not_finished(make_runs, finish):
+    run = make_runs().run(system(make_runs()), seed=1, point={})
+    finish(run)
+    # train has begun to continue it: its settings are there, its results are the old ones.
+    longer = make_runs(overrides={"num_train_steps": 30})
+    run = longer.run(system(longer), seed=1, point={})
+    run.hp.save(run.folder / "hparams.json")
+    assert not run.changes() and not run.is_finished()
+
+
+@pytest.mark.parametrize(
+    "budget, used, grown, smaller", [("max_steps", 20, 25, 15), ("max_minutes", 0.5, 0.6, 0.4)]
+)
+def test_a_budget_may_grow_and_the_run_goes_on(make_runs, finish, budget, used, grown, smaller):
+    def run(value):
+        runs = make_runs(overrides={budget: value, "num_train_steps": 100})
+        return runs.run(system(runs), seed=1, point={})
+
+    finish(run(used), reason=f"{budget} ({used}) is what ended it")
+    assert run(used).is_finished()
+    for value in (grown, None):
+        assert not run(value).changes() and not run(value).is_finished()
+    assert run(smaller).changes() == {budget: (used, smaller)}
 
 
 def test_results_cut_short_are_no_results(make_runs, finish):
@@ -89,6 +114,21 @@ def test_the_mean_over_the_grids_seeds_decides(make_runs, finish):
     assert runs.chosen(cond) == {"dropout": 0.2}
 
 
+def test_times_and_signatures_are_of_all_runs(make_runs, finish, tmp_path):
+    """A search is work, too, and METEOR differs by language."""
+    grid = {**GRID, "grid": {"dropout": [0.1, 0.2]}, "grid_seeds": [1], "tests": ["news"]}
+    runs = make_runs(systems=[grid])
+    for seed, dropout, seconds in [(1, 0.1, 10.0), (1, 0.2, 20.0), (2, 0.2, 40.0)]:
+        run = runs.run(system(runs), seed=seed, point={"dropout": dropout})
+        tests = {"news": (str(tmp_path / "test"), {"bleu": 1.0})}
+        finish(run, bleu=dropout, seconds=seconds, tests=tests)
+    path = run.folder / "tests" / "news.json"
+    path.write_text(path.read_text().replace("bleu|sig", "bleu|other"))
+    found = results.collect(runs, programs=tasks.external_metrics.Programs())
+    assert found["signatures"] == {"bleu": "bleu|sig; bleu|other"}
+    assert found["trained_runs"] == 3 and found["wall_time_seconds"] == 70.0
+
+
 def test_flags_that_fight_with_the_grid_and_points_that_look_alike(make_runs):
     with pytest.raises(
         UserError, match="--dropout: .* searches for the best dropout of .*cond"
@@ -141,7 +181,12 @@ def test_back_translation_must_go_the_other_way(make_runs):
         runs.check()
 
 
-def test_evaluations_are_made_again_for_other_files_or_more_metrics(
+def save_weights(folder):
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text('{"files": {}}')
+
+
+def test_evaluations_are_made_again_for_other_files_weights_or_more_metrics(
     make_runs, finish, tmp_path
 ):
     prefix = str(tmp_path / "test")
@@ -154,6 +199,11 @@ def test_evaluations_are_made_again_for_other_files_or_more_metrics(
     assert not task.is_done()
     finish(run, tests={"news": (prefix, {"bleu": 1.0})})
     assert task.is_done()
+    save_weights(run.folder / "best" / "step-000000020")
+    finish(run, tests={"news": (prefix, {"bleu": 1.0})}, weights="best/step-000000020")
+    assert task.is_done()
+    save_weights(run.folder / "best" / "step-000000025")  # the run has gone on
+    assert not task.is_done()
     more = make_runs(metrics=["bleu", "ter"])
     task = next(t for t in names(more) if t.name == "cond/seed1/tests")
     assert not task.is_done()

@@ -30,6 +30,7 @@ RESULTS = {
     "versions": {"tensorflow": "2.21.0"},
     "signatures": {"bleu": "nrefs:1"},
     "wall_time_seconds": 3720.0,
+    "trained_runs": 2,
     "systems": {"cond": {"runs": [{}, {}]}},
     "tables": [
         {

@@ -78,6 +78,8 @@ def test_several_sets_with_z(make, tmp_path):
     assert 1.0 < found.values["dev_bleu"] < 99.0
     assert found.projection["vectors"].shape == (9, 4)
     assert {len(column) for column in found.projection["metadata"].values()} == {9}
+    names = found.projection["metadata"]["corpus"]
+    assert sorted(set(names)) == ["corpus_dev", "other_dev"] and names.count("other_dev") == 3
     assert found.kl_by_dimension.shape == (4,)
     assert found.prior_samples == [("x", "y")] * 5
 
