@@ -43,7 +43,7 @@ def parser() -> command.Parser:
         "--batch_timeout_ms", type=_milliseconds, metavar="MS", help="wait so long for others"
     )
     group.add_argument(
-        "--max_queue", type=flags.positive, metavar="N", help="requests that wait; more get 429"
+        "--max_queue", type=flags.positive, metavar="N", help="lines that wait; more get 429"
     )
     group.add_argument(
         "--num_threads",
@@ -59,7 +59,7 @@ def parser() -> command.Parser:
     ):
         group.add_argument(
             f"--{name}",
-            type=flags.positive,
+            type=_limit,
             default=default,
             metavar="N",
             help=f"{sentence} (default: {default})",
@@ -74,6 +74,7 @@ def parser() -> command.Parser:
     return p
 
 
+_limit = flags.number(int, lambda n: 0 < n < 2**31, "from 1 to 2147483647")
 _port = flags.number(int, lambda n: 0 <= n < 2**16, "from 0 to 65535")
 _milliseconds = flags.number(float, lambda n: 0 <= n < float("inf"), "0 or more")
 

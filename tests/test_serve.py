@@ -125,6 +125,10 @@ def test_a_process_of_its_own(export, number, code):
         (["--export_dir", "{tmp}", "--port", "65536"], "--port: must be from 0 to 65535"),
         (["--export_dir", "{tmp}", "--max_batch_size", "0"], "must be 1 or more, not 0"),
         (["--export_dir", "{tmp}", "--batch_timeout_ms", "-1"], "must be 0 or more, not -1"),
+        (
+            ["--export_dir", "{tmp}", "--max_request_bytes", "3000000000"],
+            "from 1 to 2147483647",
+        ),
         (["--export_dir", "{tmp}", "--poll_seconds", "0"], "must be above 0, not 0"),
         (["--export_dir", "{tmp}", "--model_name", "a/b"], "--model_name: must be letters"),
         (["--export_dir", "{tmp}", "--max_bach_size", "4"], "did you mean --max_batch_size"),
@@ -149,7 +153,7 @@ def test_a_port_that_is_taken(command, export, flag, other):
     assert messages.count("\n") == 1
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid", "my..host"])
 def test_an_address_that_is_not_here(command, export, host):
     code, _, messages = command("--export_dir", export, "--host", host, *FREE)
     assert code == 2 and f"cannot listen on {host}:0: " in messages

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from aevnmt_tf.serving import status
+from aevnmt_tf.serving import large_requests, status
 from aevnmt_tf.serving.batching_params import BatchingParams
 
 Arrays = Mapping[str, np.ndarray]
@@ -44,27 +44,42 @@ class Queue:
     def submit(self, inputs: Arrays, *, rows: int) -> Future:
         """Queues a request; the future gives its outputs or its own error.
 
-        Raises RequestError at once where the queue is full.
+        One with more rows than a batch runs in several. Raises RequestError at once where the
+        queue is full.
         """
-        task = _Task(inputs, rows, time.monotonic() + self.params.batch_timeout_ms / 1000)
+        deadline = time.monotonic() + self.params.batch_timeout_ms / 1000
+        parts = large_requests.split(inputs, rows=rows, size=self.params.max_batch_size)
+        tasks = [_Task(*part, deadline) for part in parts]
         with self._batcher.changed:
             if self._batcher.closed:
                 raise status.RequestError("UNAVAILABLE", "the server is stopping")
-            if len(self._tasks) >= self.params.max_queue:
+            if self._is_full(rows):
+                self._forget_cancelled()
+            if self._is_full(rows):
                 raise status.RequestError(
                     "RESOURCE_EXHAUSTED",
                     "The batch scheduling queue to which this task was submitted is full",
                 )
-            self._tasks.append(task)
+            self._tasks.extend(tasks)
             self._rows += rows
             self._batcher.changed.notify()
-        return task.future
+        if len(tasks) == 1:
+            return tasks[0].future
+        return large_requests.join([task.future for task in tasks])
 
     def __len__(self) -> int:
         """How many requests wait."""
         return len(self._tasks)
 
-    # The next three are called with the batcher's lock held.
+    # The next five are called with the batcher's lock held.
+
+    def _is_full(self, rows: int) -> bool:
+        return bool(self._tasks) and self._rows + rows > self.params.max_queue
+
+    def _forget_cancelled(self) -> None:
+        """Frees the places of those whose client has gone."""
+        self._tasks = deque(task for task in self._tasks if not task.future.cancelled())
+        self._rows = sum(task.rows for task in self._tasks)
 
     def is_ready(self, now: float) -> bool:
         """Whether a batch should start."""
@@ -184,6 +199,8 @@ class Batcher:
                 self.changed.notify()
             if batch:
                 queue.run(batch)
+            # While this thread waits it must not keep a model that is unloaded.
+            del queue, batch
 
     def _next(self) -> Queue | None:
         """Waits for a queue with a batch to run; None when all is done."""
@@ -195,4 +212,4 @@ class Batcher:
             if self.closed:
                 return None
             deadline = min((queue.deadline for queue in self._queues), default=float("inf"))
-            self.changed.wait(None if deadline == float("inf") else deadline - now)
+            self.changed.wait(min(deadline - now, threading.TIMEOUT_MAX))

@@ -8,7 +8,7 @@ from aevnmt_tf.serving import batching_file
 
 @dataclasses.dataclass(frozen=True)
 class BatchingParams:
-    """How many rows a batch may have, how long it waits for them, how many requests wait.
+    """How many rows a batch may have, how long it waits for them, how many rows wait.
 
     A batch is padded to the next of `allowed_batch_sizes`; without them it stays as it is.
     """

@@ -53,7 +53,7 @@ def _with_status(method):
             raise
         except Exception as error:
             problem = status.of(error)
-            if not isinstance(error, RequestError):
+            if not isinstance(error, RequestError) or error.is_ours:
                 self.report(f"{method.__name__}: {type(error).__name__}: {error}")
         message = problem.message
         if len(message) > LONGEST_MESSAGE:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import zlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -126,6 +127,8 @@ class Api:
         try:
             response = await self._answer(request)
         except RequestError as error:
+            if error.is_ours:
+                self._report(f"{request.method} {scope['path']}: {error.message}")
             headers = {"Retry-After": "1"} if error.http_status == 429 else None
             response = _json({"error": error.message}, error.http_status, headers)
         except ClientDisconnect:
@@ -189,8 +192,9 @@ class Api:
                 len(body) > LARGE_BODY, self._inputs, document, signature
             )
             future = version.submit(name, inputs, rows=rows)
-            outputs = await asyncio.wrap_future(future)
+            outputs = await _unless_gone(request, future)
         size = sum(array.size for array in outputs.values())
+        self._limits.check_reply(size)
         is_rows = json_tensors.is_rows(document)
         content = await _maybe_in_thread(size > LARGE_REPLY, _reply, outputs, is_rows)
         return Response(content, media_type="application/json")
@@ -223,6 +227,20 @@ class Api:
                 "INVALID_ARGUMENT", f"there is no encoding {encoding}", http_status=415
             )
         return await run_in_threadpool(_unzipped, body, most)
+
+
+async def _unless_gone(request: Request, future: Future):
+    """What the future gives; it is cancelled when the client hangs up, and frees its place."""
+    answer = asyncio.wrap_future(future)
+    gone = asyncio.ensure_future(request.receive())  # after the body: http.disconnect alone
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        gone.cancel()
 
 
 def _which(match: re.Match) -> dict:

@@ -178,11 +178,12 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(2048)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the second: not even the form of a name
         if listener is not None:
             listener.close()
+        problem = getattr(error, "strerror", None) or error
         raise UserError(
-            f"cannot listen on {host}:{port}: {error.strerror}; give another --host or --port"
+            f"cannot listen on {host}:{port}: {problem}; give another --host or --port"
         ) from None
     return listener
 

@@ -178,10 +178,14 @@ def _nbest(graph, decoding):
         # As offline, an empty source has one translation.
         is_first = tf.range(decoding.n_best) == 0
         is_there = is_first | ((found.lengths > 0) & (x_len > 1)[:, None])  # [B, N]
+        texts, scores = tf.where(is_there, texts, ""), tf.where(is_there, scores, LOWEST)
+        if decoding.search == "sample":  # comes as it was drawn
+            scores, best = tf.math.top_k(scores, decoding.n_best)
+            texts = tf.gather(texts, best, batch_dims=1)
         shape = [None, decoding.n_best]
         return {
-            "translations": tf.ensure_shape(tf.where(is_there, texts, ""), shape),
-            "scores": tf.ensure_shape(tf.where(is_there, scores, LOWEST), shape),
+            "translations": tf.ensure_shape(texts, shape),
+            "scores": tf.ensure_shape(scores, shape),
         }
 
     count = decoding.n_best

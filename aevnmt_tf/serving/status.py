@@ -33,6 +33,11 @@ class RequestError(Exception):
         self.message = message
         self.http_status = HTTP[code] if http_status is None else http_status
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether an operator should see it: nothing that a client could do better."""
+        return HTTP[self.code] == 500
+
 
 def invalid(message: str) -> RequestError:
     """The client's mistake."""

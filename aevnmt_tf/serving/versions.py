@@ -89,8 +89,11 @@ class Versions:
 
     def load_first(self) -> int:
         """Loads the highest version that can be; raises UserError where there is none."""
-        check(self.folder)
-        found = find(self.folder)
+        try:
+            check(self.folder)
+            found = find(self.folder)
+        except OSError as error:
+            raise UserError(f"cannot read {self.folder}: {error.strerror}") from None
         problems = []
         for number in sorted(found, reverse=True):
             problem = self._load(number, found[number])
@@ -163,7 +166,7 @@ class Versions:
 
     def _watch(self) -> None:
         problem = ""
-        while not self._stopping.wait(self._poll_seconds):
+        while not self._stopping.wait(min(self._poll_seconds, threading.TIMEOUT_MAX)):
             try:
                 self.poll()
                 problem = ""
@@ -255,7 +258,7 @@ def fingerprint(path: Path) -> tuple:
     files = []
     for root, _, names in os.walk(path):
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # gone, or not for us: loading will tell
                 info = os.stat(os.path.join(root, name))
                 files.append((root, name, info.st_size, info.st_mtime_ns))
     return tuple(sorted(files))

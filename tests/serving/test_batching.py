@@ -2,13 +2,14 @@
 
 import threading
 import time
+import weakref
 from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
 
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.serving import batching_file, batching_params
+from aevnmt_tf.serving import batching_file, batching_params, large_requests
 from aevnmt_tf.serving.batching import Batcher
 from aevnmt_tf.serving.batching_params import BatchingParams
 from aevnmt_tf.serving.status import RequestError
@@ -84,14 +85,40 @@ def test_a_batch_is_padded_with_a_row_of_its_last_request(batcher, double):
     assert double.calls == [["first"], ["a", "b", "c", "b"]]
 
 
-def test_a_request_larger_than_a_batch_runs_alone(batcher, double):
-    queue = batcher.queue(double, params(allowed_batch_sizes=(1, 2, 4)))
+def test_a_request_larger_than_a_batch_runs_in_several(batcher, double):
+    queue = batcher.queue(double, params())
     hold(queue, double)
     waiting = [submit(queue, "a"), submit(queue, *"bcdefg"), submit(queue, "h")]
     double.go.set()
     assert waiting[1].result(60)["y"].tolist() == ["bb", "cc", "dd", "ee", "ff", "gg"]
     assert waiting[2].result(60)["y"].tolist() == ["hh"]
-    assert double.calls == [["first"], ["a"], list("bcdefg"), ["h"]]
+    assert double.calls == [["first"], ["a"], list("bcde"), [*"fg", "h"]]
+
+
+def test_the_parts_of_a_large_request_share_its_fate(batcher, double):
+    queue = batcher.queue(double, params())
+    hold(queue, double)
+    bad, gone = submit(queue, *"abcd", "bad"), submit(queue, *"efghij")
+    stays = submit(queue, "k")
+    assert gone.cancel()
+    double.go.set()
+    with pytest.raises(RequestError, match="a bad row"):
+        bad.result(60)
+    assert stays.result(60)["y"].tolist() == ["kk"]
+    assert not {"e", "i"} & {row for call in double.calls for row in call}
+
+
+def test_answers_of_different_shapes_are_put_together():
+    first = {"a": np.array([[1, 2]]), "t": np.array([[b"x"]], object), "s": np.array([3.0])}
+    second = {
+        "a": np.array([[4], [5]]),
+        "t": np.array([[b"y", b"z"], [b"v", b""]], object),
+        "s": np.array([6.0, 7.0]),
+    }
+    found = large_requests.concatenate([first, second])
+    assert found["a"].tolist() == [[1, 2], [4, 0], [5, 0]]
+    assert found["t"].tolist() == [[b"x", b""], [b"y", b"z"], [b"v", b""]]
+    assert found["s"].tolist() == [3.0, 6.0, 7.0] and found["a"].dtype == np.int64
 
 
 def test_rows_of_different_shapes_are_not_merged(batcher, double):
@@ -137,6 +164,47 @@ def test_a_full_queue_refuses(batcher, double):
     double.go.set()
     assert [f.result(60)["y"].tolist() for f in waiting] == [["aa"], ["bb"], ["dd"]]
     assert submit(queue, "e").result(60)["y"].tolist() == ["ee"]
+
+
+def test_lines_count_in_a_queue_and_a_large_request_fits_into_an_empty_one(batcher, double):
+    queue = batcher.queue(double, params(max_queue=5))
+    hold(queue, double)
+    waiting = [submit(queue, *"abcdefg")]
+    with pytest.raises(RequestError, match="is full"):
+        submit(queue, "h")
+    assert waiting.pop().cancel()  # who has gone has no place
+    waiting += [submit(queue, *"ij"), submit(queue, *"klm")]
+    with pytest.raises(RequestError, match="is full"):
+        submit(queue, "n")
+    double.go.set()
+    assert [len(future.result(60)["y"]) for future in waiting] == [2, 3]
+
+
+def test_threads_that_wait_keep_no_function(batcher):
+    """It holds a SavedModel, which may be unloaded."""
+
+    class Model:
+        def run(self, inputs):
+            return inputs
+
+    model = Model()
+    queue = batcher.queue(model.run, params())
+    for _ in range(20):
+        submit(queue, "a").result(60)
+    batcher.remove(queue)
+    model, queue = weakref.ref(model), None
+    for _ in range(500):
+        if model() is None:
+            break
+        time.sleep(0.01)
+    assert model() is None
+
+
+def test_a_timeout_beyond_all_clocks(batcher, double):
+    double.go.set()
+    queue = batcher.queue(double, params(max_batch_size=2, batch_timeout_ms=1e16))
+    waiting = [submit(queue, "a"), submit(queue, "b")]
+    assert [future.result(60)["y"].tolist() for future in waiting] == [["aa"], ["bb"]]
 
 
 def test_a_client_that_has_gone_costs_nothing(batcher, double):

@@ -19,6 +19,7 @@ from tensorflow_serving.apis import (
 )
 
 from aevnmt_tf.serving.limits import Limits
+from aevnmt_tf.serving.servable import Servable
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +285,17 @@ def test_limits_and_full_queues(toy_export, start_server):
             ]
             codes = sorted(future.code().name for future in futures)
     assert codes == ["OK", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"]
+
+
+def test_what_a_model_cannot_do_is_reported(toy_export, start_server, monkeypatch):
+    monkeypatch.setattr(Servable, "run", lambda *_: 1 / 0)
+    with start_server(toy_export) as running:
+        with grpc.insecure_channel(f"127.0.0.1:{running.server.grpc_port}") as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            with pytest.raises(grpc.RpcError) as caught:
+                stub.Predict(request_for(source=["a"]), timeout=60)
+        assert caught.value.code() == grpc.StatusCode.INTERNAL
+        assert running.reports[-1] == "Predict: RequestError: division by zero"
 
 
 def test_requests_under_way_are_answered_when_the_server_stops(toy_export, start_server):

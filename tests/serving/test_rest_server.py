@@ -6,6 +6,7 @@ import gzip
 import json
 import socket
 import threading
+import time
 
 import httpx
 import pytest
@@ -214,6 +215,55 @@ def test_errors_of_ours_are_500_and_reported(toy_export, start_server, monkeypat
         monkeypatch.undo()
         assert running.predict({"instances": ["a"]}).status_code == 200
         assert running.reports[-1] == "POST /v1/models/aevnmt:predict: RuntimeError: secret"
+
+
+def test_what_a_model_cannot_do_is_reported(toy_export, start_server, monkeypatch):
+    monkeypatch.setattr(Servable, "run", lambda *_: 1 / 0)
+    with start_server(toy_export) as running:
+        response = running.predict({"instances": ["a"]})
+        assert response.status_code == 500 and strict(response) == {"error": "division by zero"}
+        assert running.reports[-1] == "POST /v1/models/aevnmt:predict: division by zero"
+        # A client's mistake is the client's to read.
+        assert running.predict({"instances": [1]}).status_code == 400
+        assert len(running.reports) == 2
+
+
+def test_who_hangs_up_has_no_place_in_the_queue(toy_export, start_server, monkeypatch):
+    run, seen = Servable.run, []
+
+    def record(self, name, inputs):
+        seen.extend(inputs["source"])
+        return run(self, name, inputs)
+
+    monkeypatch.setattr(Servable, "run", record)
+    options = {"max_queue": 2, "batch_timeout_ms": 2000.0, "max_batch_size": 100}
+    with start_server(toy_export, **options) as running:
+        body = b'{"instances": ["gone"]}'
+        head = (
+            f"POST {running.model}:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+        )
+        for number in (1, 2):
+            address = ("127.0.0.1", running.server.port)
+            with socket.create_connection(address, timeout=60) as connection:
+                connection.sendall(f"{head}\r\n\r\n".encode() + body)
+                running.wait_for_queue(number)
+        for _ in range(500):
+            response = running.predict({"instances": ["stays"]})
+            if response.status_code != 429:
+                break
+            time.sleep(0.01)  # until the server has heard of it
+    assert response.status_code == 200
+    assert [line.decode() for line in seen] == ["stays"]
+
+
+def test_an_answer_that_is_too_large_for_json(toy_export, start_server):
+    with start_server(toy_export, limits=Limits(max_reply_values=5)) as running:
+        assert running.predict({"instances": ["a"]}).status_code == 200
+        response = running.predict({"instances": [*"abcdef"]})
+    assert response.status_code == 400
+    assert (
+        "values, and 5 are allowed in JSON: send fewer or shorter" in strict(response)["error"]
+    )
 
 
 def test_the_event_loop_is_free_while_a_model_runs(toy_export, start_server, monkeypatch):

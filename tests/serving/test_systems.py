@@ -119,6 +119,25 @@ def test_samples_without_z(tmp_path, few):
         assert drawn[row].tolist() == [one.text for one in result.translations]
 
 
+def test_samples_are_the_best_first_in_an_nbest_list():
+    t = make("cond", beam_width=0)
+    choices = signatures.Choices.of(t, search="sample", n_best=4)
+    lines = ["", *filter(str.strip, LINES)]
+    found = signatures.make(t, choices)["nbest"].function(tf.constant(lines))
+    scores, texts = found["scores"].numpy(), found["translations"].numpy()
+    assert (np.diff(scores) <= 0).all() and scores[0].tolist() == [0, *[scores.min()] * 3]
+    decoding = Decoding(search="sample", n_best=4)
+    was_sorted = []
+    for row, line in enumerate(lines[1:], 1):
+        (drawn,) = t.stream([line], decoding=decoding, seed=1)
+        pairs = [(one.score, one.text) for one in drawn.translations]
+        was_sorted.append(pairs == sorted(pairs, key=lambda pair: -pair[0]))
+        assert sorted(text for _, text in pairs) == sorted(x.decode() for x in texts[row])
+        for score, text in zip(scores[row], texts[row], strict=True):
+            assert any(text.decode() == y and abs(score - s) < 1e-4 for s, y in pairs)
+    assert not all(was_sorted)
+
+
 @pytest.mark.slow
 def test_an_ensemble(tmp_path, few):
     """Through the command's own function, from two runs."""

@@ -218,6 +218,17 @@ def test_nothing_to_serve(make, toy_versions, tmp_path):
         make(tmp_path / "4").load_first()
 
 
+def test_a_folder_that_cannot_be_read(make, tmp_path, monkeypatch):
+    """Nobody can keep root out of a folder, so this one is only said to be closed."""
+
+    def closed(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", closed)
+    with pytest.raises(UserError, match=f"cannot read {tmp_path}: Permission denied"):
+        make().load_first()
+
+
 def test_names_and_labels(make, toy_versions, tmp_path):
     toy_model.publish(toy_versions[1], tmp_path)
     versions = make()
