@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.hparams_checks import did_you_mean
-from aevnmt_tf.machine import keep_freed_memory
+from aevnmt_tf.machine import keep_freed_memory, leave_workers
 
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -64,6 +64,16 @@ def main(
     argv: Sequence[str] | None = None,
 ) -> int:
     """Parses, runs and returns the exit code; only a bug shows a traceback."""
+    status = 1
+    try:
+        status = _run(run, parser, argv)
+    finally:
+        if status:
+            leave_workers(status)
+    return status
+
+
+def _run(run, parser, argv) -> int:
     args = None
     with _plain_warnings(parser.prog):
         try:

@@ -1,8 +1,14 @@
 """How this process uses the machine: its memory, its cores and its disk."""
 
+import atexit
+import contextlib
 import ctypes
 import os
 import sys
+import threading
+from collections.abc import Callable
+
+_WORKER = "aevnmt worker"  # the name of threads that nobody has to wait for
 
 # Numbers of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
@@ -50,6 +56,27 @@ def many_sentences() -> None:
     """
     one_core_an_operation()
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
+
+def start_worker(function: Callable[[], None]) -> None:
+    """Call a function in a thread that may be left alone; see `leave_workers`."""
+    threading.Thread(target=function, name=_WORKER, daemon=True).start()
+
+
+def leave_workers(status: int) -> None:
+    """Let the process end with this status although workers are still computing.
+
+    Python would take TensorFlow down under their feet, and they would take the process with it.
+    """
+    if any(thread.name == _WORKER for thread in threading.enumerate()):
+        atexit.register(_leave, status)
+
+
+def _leave(status: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def flush(path) -> None:

@@ -69,6 +69,7 @@ def loss(terms, *, kl_weight=1.0, free_bits=0.0, free_bits_for="z"):
     kl = terms.kl
     if free_bits_for == "z" and kl.shape[-1] != 0:  # without z there is nothing to be free
         kl = tf.reduce_sum(kl, axis=-1, keepdims=True)
+    # DEVIATION: neither the paper nor the authors' code has free bits; 0 unless asked for.
     kl = tf.reduce_sum(tf.maximum(kl, free_bits), axis=-1)
     # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
     # we.

@@ -76,7 +76,7 @@ def run(args) -> int:
             decoding=decoding,
             seed=args.seed,
             details=args.format == "jsonl" or args.attention is not None,
-            window=1 if is_stdin and sys.stdin.isatty() else None,
+            is_ready=reader.is_ready,
         )
         for number, (line, result) in enumerate(reader.beside(results), 1):
             if result.was_cut:

@@ -1,5 +1,7 @@
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
 from unittest import mock
@@ -45,10 +47,52 @@ def test_all_cores_get_as_many_batches(count, most, workers):
     assert math.ceil(count / max(1, size - 1)) > fewest_rounds * workers or size == 1
 
 
-def test_one_core_has_no_threads(monkeypatch):
+def test_one_core_has_one_thread(monkeypatch):
+    """The main one waits: only there is Ctrl-C heard."""
     monkeypatch.setattr(machine, "num_cores", lambda: 1)
     found = set(side_by_side.run(lambda _: threading.get_ident(), range(3)))
-    assert found == {threading.get_ident()}
+    assert len(found) == 1 and found != {threading.get_ident()}
+
+
+def test_whoever_leaves_does_not_wait():
+    go, done = threading.Event(), []
+
+    def slow(item):
+        if item:
+            go.wait(60)
+            done.append(item)
+        return item
+
+    results = side_by_side.run(slow, range(9))
+    assert next(results) == 0
+    results.close()
+    assert not done
+    go.set()
+    for _ in range(1000):
+        if not any(thread.name == machine._WORKER for thread in threading.enumerate()):
+            break
+        time.sleep(0.01)
+    assert len(done) <= 2  # what had begun
+
+
+@pytest.mark.parametrize("error, code", [("KeyboardInterrupt", 130), ("UserError('no')", 2)])
+def test_a_process_ends_although_threads_compute(error, code):
+    program = f"""
+import sys, time
+from aevnmt_tf import command, machine
+from aevnmt_tf.errors import UserError
+
+def run(args):
+    machine.start_worker(lambda: time.sleep(600))
+    print("some output")
+    raise {error}
+
+sys.exit(command.main(run, parser=command.Parser("translate", "A test."), argv=[]))
+"""
+    words = [sys.executable, "-c", program]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert found.returncode == code and found.stdout == "some output\n"
+    assert found.stderr.startswith("aevnmt translate: ") and found.stderr.count("\n") == 1
 
 
 def test_an_error_stops_what_has_not_begun():

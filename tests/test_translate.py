@@ -251,6 +251,7 @@ def broken_gzip(path):
         (["--search", "refine"], "refine search needs q(z|x, y)"),
         (["--search", "mbr", "--num_samples", "0"], "--num_samples"),
         (["--refine_steps", "-1"], "--refine_steps"),
+        (["--utility", "bleu"], "utility is for mbr search, and this is greedy search"),
         (["--seed", "-1"], "--seed: must be from 0 to"),
         (["--top_p", "0"], "--top_p: must be above 0 and at most 1"),
         (["--model", "{tmp}"], "{tmp} is not a run"),

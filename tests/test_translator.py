@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import aevnmt_tf
-from aevnmt_tf import objective, search, text
+from aevnmt_tf import machine, objective, search, text
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.nets import search_step
 from aevnmt_tf.translator import Decoding, Translator, tensors
@@ -194,21 +194,96 @@ def test_seeds(shared):
 
 @pytest.mark.slow
 def test_draws_of_z_compete():
-    """The best of several draws is the best of what each draw finds."""
+    """The best of several draws is the best of what each draw finds, each sentence once."""
     t = make(scale=1.5, beam_width=2)
     decoding = Decoding.of(t.hp, z="sample", num_z=3, n_best=4)
     x, x_len, _ = t.encode(tf.constant(LINES[:2]))
     seeds = tf.constant([7, 8])
     found = t.search(x, x_len, seeds=seeds, decoding=decoding)
     assert found.ids.shape[:2] == (2, 4)
-    assert (np.diff(found.scores.numpy()) <= 0).all()
-    scores = []
+    best = [{}, {}]  # score by sentence
     for k in range(3):
         one = dataclasses.replace(decoding, num_z=1, n_best=2)
         split = search.split_seeds(seeds, count=3)[:, k]
-        scores.append(t.search(x, x_len, seeds=split, decoding=one).scores)
-    expected = -np.sort(-np.concatenate(scores, 1), axis=1)[:, :4]
-    np.testing.assert_allclose(found.scores, expected, rtol=1e-4)
+        alone = t.search(x, x_len, seeds=split, decoding=one)
+        for row, place in np.ndindex(2, 2):
+            words = tuple(alone.ids[row, place, : alone.lengths[row, place]].numpy())
+            score = float(alone.scores[row, place])
+            best[row][words] = max(score, best[row].get(words, score))
+    for row, scores in enumerate(best):
+        expected = sorted(scores.values(), reverse=True)[:4]
+        expected += [search.MINUS_INFINITY] * (4 - len(expected))
+        np.testing.assert_allclose(found.scores[row], expected, rtol=1e-4)
+
+
+def test_of_equal_translations_the_best_stays():
+    ids = [[5, 2, 2], [6, 2, 2], [5, 2, 2], [6, 7, 2], [5, 2, 2], [2, 2, 2]]
+    lengths, scores = [2, 2, 2, 3, 2, 0], [-3.0, -2.5, -1.0, -4.0, -1.0, search.MINUS_INFINITY]
+    pooled = search.Hypotheses(*(tf.constant([v]) for v in (ids, lengths, scores, scores)))
+    # Of one sentence: three draws of z that found two translations each.
+    parts = (tf.reshape(v, [3, 2, *v.shape[2:]]) for v in pooled[:4])
+    decoding = Decoding(z="sample", num_z=3, n_best=4, beam_width=2)
+    found, z = decoding.pool(search.Hypotheses(*parts), tf.constant([[0.0], [1.0], [2.0]]))
+    assert found.ids.numpy().tolist()[0][:3] == [[5, 2, 2], [6, 2, 2], [6, 7, 2]]
+    assert found.lengths.numpy().tolist() == [[2, 2, 3, 0]]
+    assert found.scores.numpy().tolist() == [[-1.0, -2.5, -4.0, search.MINUS_INFINITY]]
+    assert z.numpy()[0, :3, 0].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_a_model_without_z_has_none_to_draw():
+    t = make("cond", beam_width=0)
+    for changes in ({"z": "sample", "num_z": 2}, {"z": "zero"}):
+        with pytest.raises(UserError, match="a cond model has no z: leave z and num_z as"):
+            t.translate(["a"], **changes)
+    t.check(Decoding.of(t.hp, search="mbr"))
+
+
+@pytest.mark.parametrize(
+    "changes, size",
+    [
+        ({"search": "greedy"}, 10),
+        ({"search": "beam", "beam_width": 16}, 10),
+        ({"search": "beam", "beam_width": 33}, 4),
+        ({"search": "sample", "n_best": 80}, 2),
+        ({"search": "sample", "n_best": 80, "z": "sample"}, 2),
+        ({"search": "mbr", "num_samples": 1000}, 1),
+    ],
+)
+def test_many_hypotheses_come_in_smaller_batches(monkeypatch, changes, size):
+    """Or their logits would take all memory."""
+    monkeypatch.setattr(machine, "num_cores", lambda: 1)
+    t, seen = make(infer_batch_size=10), []
+    found = t.batches
+
+    def batches(lines, **options):
+        made = list(found(lines, **options))
+        seen.extend(len(rows) for rows, *_ in made)
+        raise InterruptedError  # that is all
+
+    monkeypatch.setattr(t, "batches", batches)
+    with pytest.raises(InterruptedError):
+        t.translate(["a b"] * 20, **changes)
+    assert max(seen) == size
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"utility": "bleu"}, "utility is for mbr search, and this is greedy search: give"),
+        ({"num_samples": 5, "search": "sample"}, "num_samples is for mbr search"),
+        ({"refine_steps": 2}, "refine_steps is for refine search"),
+        ({"top_k": 3}, "top_k is for sample or mbr search, .* search sample, or leave top_k"),
+    ],
+)
+def test_options_of_another_rule_are_refused(changes, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Decoding.of(tiny.settings("source_only", beam_width=0), **changes)
+
+
+def test_a_window_ends_where_nothing_more_is_ready():
+    ready = iter([True, False, True, True, True])
+    found = tensors.windows("abcdef", batch_size=2, is_ready=lambda: next(ready))
+    assert list(found) == [(0, ["a", "b"]), (2, ["c"]), (3, ["d", "e", "f"])]
 
 
 # Options.

@@ -126,6 +126,7 @@ def _tokenised(
 def _compiled(tokenizer: text.Tokenizer):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def encode(lines):
+        # DEVIATION: the authors' encoder reads <s> x; ours, q and r read x </s>.
         ids = text.append_eos(tokenizer.encode(lines))
         return ids.flat_values, ids.row_lengths()
 

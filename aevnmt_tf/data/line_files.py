@@ -4,6 +4,7 @@ import collections
 import contextlib
 import gzip
 import os
+import select
 import sys
 import zlib
 
@@ -11,6 +12,8 @@ from aevnmt_tf.errors import UserError
 
 STD = "-"
 BOM = b"\xef\xbb\xbf"
+BLOCK = 1 << 16  # bytes read at a time
+PATIENCE = 0.05  # seconds that a writer may take for its next line
 
 
 def open_input(path):
@@ -35,6 +38,37 @@ def refuse_inputs(path, inputs):
             raise UserError(f"{path} is an input as well: give another file")
 
 
+class Lines:
+    r"""The lines of a binary stream, split at \n alone, and whether another one is there."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._read = collections.deque()
+
+    def __iter__(self):
+        start = []  # of a line whose end has not been read
+        while block := self._stream.read1(BLOCK):
+            first, *others = block.split(b"\n")
+            start.append(first)
+            if others:
+                self._read.append(b"".join(start))
+                self._read.extend(others[:-1])
+                start = others[-1:]
+            while self._read:
+                yield self._read.popleft()
+        if last := b"".join(start):
+            yield last
+
+    def is_ready(self):
+        """Whether the next line, or the end, can be read without waiting for a writer."""
+        if self._read:
+            return True
+        try:
+            return bool(select.select([self._stream.fileno()], [], [], PATIENCE)[0])
+        except (OSError, ValueError):  # nothing that one could wait for
+            return True
+
+
 class Reader:
     r"""The lines of a binary stream, split at \n alone.
 
@@ -45,14 +79,15 @@ class Reader:
     def __init__(self, stream, *, name, errors="strict"):
         self.problem = None
         self.waiting = collections.deque()
-        self._stream, self._name, self._errors = stream, name, errors
+        self._lines, self._name, self._errors = Lines(stream), name, errors
+        self.is_ready = self._lines.is_ready
 
     def __iter__(self):
         try:
-            for number, line in enumerate(self._stream, 1):
+            for number, line in enumerate(self._lines, 1):
                 if number == 1:
                     line = line.removeprefix(BOM)
-                line = line.removesuffix(b"\n").removesuffix(b"\r")
+                line = line.removesuffix(b"\r")
                 try:
                     decoded = line.decode("utf-8", errors=self._errors)
                 except UnicodeDecodeError as error:

@@ -252,6 +252,8 @@ def load_training_data(
         num_buckets=hp.num_buckets,
         seed=seed,
         ratios=hp.train_ratios,
+        # DEVIATION: the paper concatenates gold and synthetic data; the authors' code takes
+        # batches of both in turn, by ratio, and so do we.
         synthetic_ratio=hp.mono_real_ratio,
         counts=Counts(counts),
     )

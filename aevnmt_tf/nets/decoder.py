@@ -76,6 +76,8 @@ class Decoder(RecurrentStack):
         return memory, DecoderState(self.start(z, lengths), feed)
 
 
+# DEVIATION: the authors' code has the other decoder, TfNmtDecoder (decoder_style tfnmt); the
+# default is the paper's.
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class PaperDecoder(Decoder):
     """The decoder of Appendix A.

@@ -7,10 +7,17 @@ work is spent on them.
 
 from aevnmt_tf.search.beams import beam
 from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms
-from aevnmt_tf.search.task import Hypotheses, Task, length_penalty, sentences
+from aevnmt_tf.search.task import (
+    MINUS_INFINITY,
+    Hypotheses,
+    Task,
+    length_penalty,
+    sentences,
+)
 from aevnmt_tf.search.walks import draw, greedy, sample
 
 __all__ = [
+    "MINUS_INFINITY",
     "Hypotheses",
     "Task",
     "beam",

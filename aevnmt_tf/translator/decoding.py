@@ -15,6 +15,16 @@ CHOICES = {
     "refine_start": ("prior", "r"),
 }
 DRAWS_Z = ("mbr", "refine")  # decision rules that are about draws of z
+# What matters to some rules alone.
+MEANT_FOR = {
+    "num_samples": ("mbr",),
+    "utility": ("mbr",),
+    "refine_steps": ("refine",),
+    "refine_start": ("refine",),
+    "top_k": ("sample", "mbr"),
+    "top_p": ("sample", "mbr"),
+    "temperature": ("sample", "mbr"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +39,8 @@ class Decoding:
         n_best: how many translations of each sentence.
         z: "mean" of r(z|x), or of q(z|x) where that is how z is predicted; "sample" from it;
             "zero", the prior's mean. None: "sample" for mbr and refine, else "mean".
-        num_z: with z "sample" how many draws for each sentence, whose translations compete.
-            Samples have a z each.
+        num_z: with z "sample" how many draws for each sentence, whose translations compete;
+            of equal ones the best stays. Samples have a z each.
         num_samples: among how many samples mbr chooses.
         utility: by which sentence score mbr chooses: "chrf" or "bleu".
         refine_steps: how many times refine decodes again after its draft.
@@ -76,7 +86,15 @@ class Decoding:
             "temperature": hp.sampling_temperature or 1.0,
             "max_length": hp.tgt_max_len_infer,
         }
-        return cls(**{**values, **changes})
+        found = cls(**{**values, **changes})
+        for name in changes:
+            rules = MEANT_FOR.get(name, (found.search,))
+            if found.search not in rules:
+                raise UserError(
+                    f"{name} is for {' or '.join(rules)} search, and this is {found.search} "
+                    f"search: give search {rules[0]}, or leave {name} out"
+                )
+        return found
 
     def __post_init__(self):
         if self.z is None:
@@ -145,6 +163,7 @@ class Decoding:
         """How long translations of sources of x_len words may be; </s> counts in both: [B]."""
         if self.force_length is not None:
             return tf.fill(tf.shape(x_len), self.force_length)
+        # DEVIATION: TF-NMT stops a whole batch at twice the length of its longest source.
         limits = 2 * (x_len - 1) + 10
         if self.max_length is not None:
             limits = tf.fill(tf.shape(x_len), self.max_length)
@@ -172,8 +191,23 @@ class Decoding:
         pooled, z = _map(together, (found, z))
         if self.search == "sample":
             return pooled, z
+        pooled = _without_copies(pooled)
         best = tf.math.top_k(pooled.scores, self.n_best).indices
         return _map(lambda v: tf.gather(v, best, batch_dims=1), (pooled, z))
+
+
+def _without_copies(found):
+    """Hypotheses [B, M] of which each sentence is kept once, where it has its highest score."""
+    same = tf.reduce_all(found.ids[:, :, None] == found.ids[:, None], -1)  # [B, M, M]
+    mine, others = found.scores[:, :, None], found.scores[:, None]
+    place = tf.range(tf.shape(found.scores)[1])
+    is_first = place[:, None] > place  # decides among equals
+    is_copy = tf.reduce_any(same & ((others > mine) | ((others == mine) & is_first)), -1)
+    return found._replace(
+        scores=tf.where(is_copy, search.MINUS_INFINITY, found.scores),
+        log_probs=tf.where(is_copy, search.MINUS_INFINITY, found.log_probs),
+        lengths=tf.where(is_copy, 0, found.lengths),  # no hypothesis
+    )
 
 
 def _map(function, nest) -> Any:

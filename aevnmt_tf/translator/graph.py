@@ -71,6 +71,10 @@ class Graph(tf.Module):
 
     def check(self, decoding):
         """A UserError where this model cannot search in this way."""
+        if self.model.posterior is None and (decoding.num_z > 1 or decoding.z == "zero"):
+            raise UserError(
+                f"a {self.hp.model_type} model has no z: leave z and num_z as they are"
+            )
         sees_target = self.model.posterior is not None and len(self.model.posterior.sides) > 1
         if decoding.search == "refine" and not sees_target:
             raise UserError(

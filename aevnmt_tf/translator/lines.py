@@ -2,7 +2,7 @@
 
 import dataclasses
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from aevnmt_tf.translator.decoding import Decoding
 from aevnmt_tf.translator.graph import Graph
 from aevnmt_tf.translator.sampling import Sampling
 from aevnmt_tf.translator.scoring import Scoring
+
+USUAL = 16  # hypotheses of a line that infer_batch_size lines at a time have memory for
 
 
 @dataclasses.dataclass
@@ -102,6 +104,7 @@ class Translator(Scoring, Sampling, Graph):
         seed: int = 1,
         details: bool = False,
         window: int | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
         z: np.ndarray | None = None,
     ) -> Iterator[Result]:
         """Translate lines in constant memory; results come in their order.
@@ -113,12 +116,15 @@ class Translator(Scoring, Sampling, Graph):
             details: also give pieces, attention and z.
             window: how many lines are read and sorted by length before any is translated.
                 None: one batch first, so that the first results come soon, then more.
+            is_ready: whether another line can be read at once; where it cannot, those that are
+                there are translated.
             z: [N, Z], what to translate each line with in place of the z that `decoding` says;
                 of a single model.
         """
         size = self.hp.infer_batch_size
         options = {"seed": seed, "details": details}
-        for start, chunk in tensors.windows(lines, batch_size=size, window=window):
+        read = {"batch_size": size, "window": window, "is_ready": is_ready}
+        for start, chunk in tensors.windows(lines, **read):
             part = None if z is None else z[start : start + len(chunk)]
             yield from self._translate(chunk, start, decoding, z=part, **options)
 
@@ -135,7 +141,8 @@ class Translator(Scoring, Sampling, Graph):
             return rows, was_cut, _map(lambda v: v.numpy(), found)
 
         # The longest first: in the end no core waits for it.
-        batches = list(self.batches(lines, draws=decoding.draws))[::-1]
+        hypotheses = decoding.draws * decoding.width
+        batches = list(self.batches(lines, hypotheses=hypotheses))[::-1]
         for rows, was_cut, found in side_by_side.run(search, batches):
             for i, row in enumerate(rows):
                 results[row] = self._result(found, i, was_cut=bool(was_cut[i]))
@@ -177,12 +184,15 @@ class Translator(Scoring, Sampling, Graph):
             outputs["z"] = z
         return outputs
 
-    def batches(self, lines, *, draws=1):
-        """Lines as batches of similar lengths: rows (places in `lines`), was_cut, x, x_len."""
+    def batches(self, lines, *, hypotheses=1):
+        """Lines as batches of similar lengths: rows (places in `lines`), was_cut, x, x_len.
+
+        Lines with more than USUAL `hypotheses` come in smaller batches: each has its logits.
+        """
         if not lines:
             return
         x, x_len, was_cut = self._ids(lines, moses=self._x_moses, side="source")
-        most = max(1, self.hp.infer_batch_size // draws)
+        most = max(1, self.hp.infer_batch_size * USUAL // max(USUAL, hypotheses))
         batch_size = side_by_side.even_size(len(lines), most=most)
         for rows in length_batches(x_len, batch_size=batch_size):
             time = x_len[rows].max()

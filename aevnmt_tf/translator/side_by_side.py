@@ -4,8 +4,10 @@ A step of search is a chain of small operations, which leave cores idle one afte
 batches fill each other's gaps.
 """
 
+import contextlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import tensorflow as tf
@@ -23,16 +25,30 @@ def even_size(count: int, *, most: int) -> int:
 
 
 def run(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Call a function with each item, and give the results in the order of the items."""
-    workers = _workers()
-    if workers == 1 or len(items) < 2:
-        yield from map(function, items)
-        return
-    pool = ThreadPoolExecutor(workers)
+    """Call a function with each item, and give the results in the order of the items.
+
+    Whoever stops asking, as Ctrl-C does, does not wait for what is under way. That is also why
+    a single item has a thread: the main one hears of Ctrl-C.
+    """
+    futures = deque(Future() for _ in items)
+    waiting = deque(zip(items, futures, strict=True))
+
+    def work():
+        while waiting:
+            with contextlib.suppress(IndexError):  # another one has taken the last
+                item, future = waiting.popleft()
+                try:
+                    future.set_result(function(item))
+                except BaseException as error:  # for whoever asks
+                    future.set_exception(error)
+
+    for _ in range(min(_workers(), len(items))):
+        machine.start_worker(work)
     try:
-        yield from pool.map(function, items)
+        while futures:
+            yield futures.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        waiting.clear()
 
 
 def _workers():

@@ -37,7 +37,9 @@ def texts(pieces):
     return [piece.decode("utf-8", errors="replace") for piece in pieces]
 
 
-def windows(items: Iterable, *, batch_size, window=None) -> Iterator[tuple[int, list]]:
+def windows(
+    items: Iterable, *, batch_size, window=None, is_ready=lambda: True
+) -> Iterator[tuple[int, list]]:
     """What is read and sorted at a time: the first item's number, from 0, and some items.
 
     Args:
@@ -45,10 +47,13 @@ def windows(items: Iterable, *, batch_size, window=None) -> Iterator[tuple[int, 
         batch_size: how many are translated at a time.
         window: how many items; None: one batch first, so that the first results come soon,
             then more.
+        is_ready: whether the next item can be had at once; a window ends where it cannot.
     """
     items, start = iter(items), 0
     size = window or batch_size
-    while chunk := list(islice(items, size)):
+    while chunk := list(islice(items, 1)):
+        while len(chunk) < size and is_ready() and (more := list(islice(items, 1))):
+            chunk += more
         yield start, chunk
         start += len(chunk)
         size = window or min(2 * size, WINDOW * batch_size)

@@ -1,9 +1,12 @@
 """The command as a process with a long input: lines in, lines out, memory that stays."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -55,6 +58,45 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
     assert process.wait() == 0 and number + 1 == 100_000
     # The results of these 70,000 lines, kept, would be 38 MB.
     assert megabytes[90_000] < megabytes[20_000] + 10
+
+
+@pytest.fixture
+def piped(tmp_path):
+    """The command as a process that reads from a pipe."""
+    run = save_run(tmp_path / "run", beam_width=0)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    words = ["-m", "aevnmt_tf.translate", "--model", str(run)]
+    with subprocess.Popen([sys.executable, *words], **pipes) as process:
+        yield process
+        process.kill()
+
+
+def test_a_line_is_answered_before_the_next_one_comes(piped):
+    for line in (b"a b c\n", b"\n", b"d\n"):
+        piped.stdin.write(line)
+        piped.stdin.flush()
+        assert piped.stdout.readline().endswith(b"\n")
+    piped.stdin.close()
+    assert piped.wait(60) == 0
+
+
+def test_an_interruption_does_not_wait_for_batches(piped):
+    """A million words to translate take far longer than the time that is allowed here."""
+    piped.stdin.write(b"a\n")
+    piped.stdin.flush()
+    piped.stdout.readline()
+    lines = "".join(" ".join("abcdefgh"[i % 8] for i in range(500)) + "\n" for _ in range(2000))
+    threading.Thread(target=_feed, args=[piped.stdin, lines.encode()], daemon=True).start()
+    time.sleep(3)
+    piped.send_signal(signal.SIGINT)
+    assert piped.wait(20) == 130
+    messages = piped.stderr.read().decode()
+    assert messages.endswith("aevnmt translate: interrupted\n") and "Traceback" not in messages
+
+
+def _feed(stream, content):
+    with contextlib.suppress(BrokenPipeError):
+        stream.write(content)
 
 
 def test_other_kernels_give_the_same_translations(tmp_path):

@@ -1,0 +1,40 @@
+import io
+import os
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aevnmt_tf.data import line_files
+
+
+@given(
+    st.lists(st.sampled_from([b"\n", b"\r\n", b"a", b"bc", b"\xff"]), max_size=30),
+    st.integers(1, 7),
+)
+def test_lines_are_those_of_python_however_they_arrive(parts, size):
+    content = b"".join(parts)
+
+    class Slow(io.BytesIO):
+        def read1(self, _):
+            return super().read1(size)
+
+    expected = [line.removesuffix(b"\n") for line in io.BytesIO(content)]
+    assert list(line_files.Lines(Slow(content))) == expected
+
+
+def test_whether_a_line_is_there(tmp_path):
+    read, write = os.pipe()
+    with open(read, "rb") as stream, open(write, "wb", buffering=0) as writer:
+        lines = line_files.Lines(stream)
+        found = iter(lines)
+        assert not lines.is_ready()
+        writer.write(b"a\nb\n")
+        assert lines.is_ready() and next(found) == b"a"
+        assert lines.is_ready() and next(found) == b"b"
+        assert not lines.is_ready()
+        writer.close()
+        assert lines.is_ready() and next(found, None) is None  # the end is there
+    (tmp_path / "file").write_bytes(b"a\n")
+    for stream in (open(tmp_path / "file", "rb"), io.BytesIO(b"")):
+        with stream:
+            assert line_files.Lines(stream).is_ready()
