@@ -169,6 +169,7 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
         values["src"] = values["src"] or other.get(values["tgt"], "en")
         values["tgt"] = values["tgt"] or other.get(values["src"], "de")
     _refuse_model(values)
+    _refuse_training(values)
     _refuse_decoding(values)
     _refuse_data(values)
     return values
@@ -195,10 +196,20 @@ def _refuse_model(v: Mapping[str, Any]) -> None:
             "num_encoder_layers",
             "a bidirectional layer counts as 2, so the number of layers must be even",
         )
-    if v["avg_ckpts"] > v["num_keep_ckpts"]:
-        _exclude(v, "avg_ckpts", "num_keep_ckpts", "only kept checkpoints can be averaged")
     if v["sos"] == v["eos"]:
         _exclude(v, "sos", "eos", "the two marks must differ")
+
+
+def _refuse_training(v: Mapping[str, Any]) -> None:
+    if v["avg_ckpts"] > v["num_keep_ckpts"]:
+        _exclude(v, "avg_ckpts", "num_keep_ckpts", "only kept checkpoints can be averaged")
+    if v["decay_scheme"] == "linear" and v["check_convergence_every"]:
+        _exclude(
+            v,
+            "decay_scheme",
+            "check_convergence_every",
+            "the rate is 0 after num_train_steps, so set check_convergence_every to 0",
+        )
 
 
 def _refuse_decoding(v: Mapping[str, Any]) -> None:

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import json
 import random
@@ -296,6 +297,21 @@ def test_a_folder_that_cannot_be_made(tmp_path, corpus, capsys):
         assert f"Cannot write in the folder {tmp_path / out} (" in error
         assert error.count("\n") == 1
     assert (tmp_path / "file").read_text() == "not a folder\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"), [({}, "out/train.en"), ({"train_prefix": None}, "out/demo")]
+)
+def test_a_full_disk_is_a_sentence(tmp_path, corpus, capsys, monkeypatch, settings, place):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    base = corpus if "train_prefix" not in settings else {"demo_pairs": 100}
+    monkeypatch.setattr("os.replace", refuse)
+    assert run(tmp_path, {**base, **settings}, "--subword_option", "") == 2
+    sentence = f"Cannot write {tmp_path / place} (No space left on device): free some space.\n"
+    assert capsys.readouterr().err == f"aevnmt prepare: {sentence}"
+    assert not list((tmp_path / "out").rglob(".train.en.*"))  # nothing half written stays
 
 
 def test_missing_and_empty_files_leave_no_folder_or_models(tmp_path, corpus, capsys):

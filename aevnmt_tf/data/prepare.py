@@ -91,8 +91,9 @@ def _prepare(hp, out, *, report, mono) -> dict:
         corpora += read_mono(lang, names)
     tokenizers, pipelines = text_folder.given_tokenizers(hp), text_folder.given_pipelines(hp)
     # From here on the folder is not complete, and says so.
-    for name in (manifests.MANIFEST, HPARAMS):
-        (out / name).unlink(missing_ok=True)
+    with files.writing(out):
+        for name in (manifests.MANIFEST, HPARAMS):
+            (out / name).unlink(missing_ok=True)
     if hp.text_pipeline == "moses":
         for corpus in corpora:
             if corpus.kind in ("dev", "test"):
@@ -111,7 +112,8 @@ def _prepare(hp, out, *, report, mono) -> dict:
     for corpus in corpora:
         corpus.save(out)
     text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
-    _ready(hp, out, corpora).save(out / HPARAMS)
+    names = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}
+    _naming(hp, out, names).save(out / HPARAMS)
     manifest = manifests.describe(
         hp,
         corpora,
@@ -177,7 +179,8 @@ def with_demo(hp, folder):
         return hp
     from aevnmt_tf.data import demo
 
-    written = demo.write(folder, num_pairs=hp.demo_pairs)
+    with files.writing(folder):
+        written = demo.write(folder, num_pairs=hp.demo_pairs)
     return hp.replace(
         train_prefix=written["train"],
         dev_prefix=written["dev"],
@@ -187,19 +190,34 @@ def with_demo(hp, folder):
 
 def _prepare_in_run(hp, out, *, report):
     """Return settings that name prepared corpora, made anew where the text has changed."""
+    hp = _without_missing_tests(hp)
     if not manifests.is_current(manifests.read(out), hp):
         report(f"Preparing the corpora with the Moses pipeline in {out}.")
         prepare(hp, out, report=report)
+    # The prefixes in there are of the place where the folder was made.
     made = hparams.load(out / HPARAMS)
-    named = {f"{kind}_prefix": getattr(made, f"{kind}_prefix") for kind in PARALLEL}
-    return hp.replace(vocab_prefix=made.vocab_prefix, **named)
+    stored = {kind: prefixes(getattr(made, f"{kind}_prefix")) for kind in PARALLEL}
+    names = {kind: [Path(prefix).name for prefix in found] for kind, found in stored.items()}
+    return _naming(hp, out, names)
 
 
-def _ready(hp, out, corpora: Sequence[Corpus]):
-    """Return the settings that train on the prepared folder."""
+def _without_missing_tests(hp):
+    """Return the settings with no test set but those whose files can be read."""
+
+    def is_there(prefix):
+        try:
+            return bool(files_of(hp.replace(test_prefix=prefix), kinds=("test",)))
+        except UserError:
+            return False
+
+    return hp.replace(test_prefix=[*filter(is_there, prefixes(hp.test_prefix))] or None)
+
+
+def _naming(hp, out, names: Mapping[str, Sequence[str]]):
+    """Return the settings that train on corpora of a prepared folder, their names by kind."""
     named = {}
     for kind in PARALLEL:
-        found = [str(out / corpus.name) for corpus in corpora if corpus.kind == kind]
+        found = [str(out / name) for name in names[kind]]
         named[f"{kind}_prefix"] = found[0] if len(found) == 1 else found or None
     return hp.replace(vocab_prefix=str(out / "text" / files.PREFIX), **named)
 
@@ -271,13 +289,10 @@ def _learn(hp, corpora, *, report):
 @contextlib.contextmanager
 def _locked(folder):
     """Let one process at a time work in a folder: workers of one run may start together."""
-    try:
+    with files.writing(f"in the folder {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / ".lock", "w")
-    except OSError as error:
-        raise UserError(
-            f"Cannot write in the folder {folder} ({error.strerror}): choose another."
-        ) from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # a file system without locks: some network ones
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -19,14 +19,16 @@ Pipelines = Mapping[str, moses.MosesPipeline]
 def save(hp, folder, *, tokenizers: Mapping[str, Tokenizer], pipelines: Pipelines) -> None:
     """Write all files of the folder; the stamp comes last and says that they are complete."""
     folder = Path(folder)
-    (folder / STAMP).unlink(missing_ok=True)
+    with files.writing(folder):
+        (folder / STAMP).unlink(missing_ok=True)
     written = save_tokenizers(tokenizers, folder)
     for pipeline in pipelines.values():
         written += pipeline.save(folder)
     # What other settings have left here would be found in the place of the new files.
-    for path in [*folder.glob(f"{files.PREFIX}.*"), *folder.glob("moses.*")]:
-        if path not in written:
-            path.unlink()
+    with files.writing(folder):
+        for path in [*folder.glob(f"{files.PREFIX}.*"), *folder.glob("moses.*")]:
+            if path not in written:
+                path.unlink()
     stamp = {name: getattr(hp, name) for name in _STAMPED}
     files.write(folder / STAMP, json.dumps(stamp, indent=2) + "\n")
 

@@ -7,6 +7,8 @@
 One file for both languages (share_vocab) has `shared` in the place of LANG.
 """
 
+import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -17,11 +19,30 @@ SHARED = "shared"
 PREFIX = "vocab"
 
 
+@contextlib.contextmanager
+def writing(what):
+    """Turn a full disk or a missing permission into one sentence: "Cannot write WHAT ..."."""
+    try:
+        yield
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "free some space" if is_full else "choose another folder"
+        raise UserError(
+            f"Cannot write {what} ({error.strerror or error}): {advice}."
+        ) from error
+
+
 def write(path, content) -> Path:
     """Write text or bytes under a temporary name and rename: no reader sees half a file."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     data = content if isinstance(content, bytes) else content.encode("utf-8")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, data)
+    return path
+
+
+def _replace(path, data):
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -34,7 +55,6 @@ def write(path, content) -> Path:
     except BaseException:
         os.unlink(temporary)
         raise
-    return path
 
 
 def lines(content, name) -> list[str]:

@@ -21,13 +21,13 @@ def choose(distribute):
     more, and one device otherwise.
     """
     if distribute == "auto":
-        if num_workers() > 1:
+        if len(_workers(_config())) > 1:
             distribute = "multi_worker"
         else:
             gpus = tf.config.list_logical_devices("GPU")
             distribute = "mirrored" if len(gpus) > 1 else "none"
     if distribute == "multi_worker":
-        if not num_workers():
+        if not _workers(_config()):
             raise UserError(
                 f"distribute is multi_worker, but TF_CONFIG names no workers: {ADVICE}"
             )
@@ -38,15 +38,15 @@ def choose(distribute):
     return tf.distribute.get_strategy()
 
 
-def num_workers():
-    """Return how many workers TF_CONFIG names; 0 where it is not set."""
-    return len(_workers(_config()))
+def num_workers(strategy):
+    """Return how many processes share the strategy, whatever else TF_CONFIG names."""
+    resolver = strategy.cluster_resolver  # None but for a strategy of several processes
+    return 1 if resolver is None else resolver.cluster_spec().num_tasks("worker")
 
 
-def is_chief():
+def is_chief(strategy):
     """Return whether this process is the one that writes: the first worker, or the only one."""
-    config = _config()
-    return len(_workers(config)) < 2 or config["task"]["index"] == 0
+    return num_workers(strategy) < 2 or strategy.cluster_resolver.task_id == 0
 
 
 def _config():
@@ -109,12 +109,12 @@ def batches(strategy, data, *, first_step):
 
 
 @contextlib.contextmanager
-def sentences():
-    """Turn the loss of another process into one sentence."""
+def sentences(strategy):
+    """Turn the loss of another process of the strategy into one sentence."""
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        if num_workers() < 2:
+        if num_workers(strategy) < 2:
             raise
         raise UserError(
             "another process of the run has ended; start all of them again to resume"
@@ -126,11 +126,12 @@ class Agreement:
 
     def __init__(self, strategy):
         self._strategy = strategy
-        self.several = num_workers() > 1 and strategy.num_replicas_in_sync > 1
+        self.several = num_workers(strategy) > 1
 
         @tf.function
         def total(value):
-            values = strategy.run(lambda v: v, args=(value,))
+            # Of one tensor for all its replicas, a process would add up only one.
+            values = strategy.run(tf.identity, args=(value,))
             return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
         self._total = total
@@ -145,6 +146,7 @@ class Agreement:
         """Return the chief's number in every process; all must ask."""
         if not self.several:
             return value
-        own = float(value) if is_chief() else 0.0
+        own = float(value) if is_chief(self._strategy) else 0.0
         total = self._total(tf.constant(own, tf.float64))
-        return float(total) / (self._strategy.num_replicas_in_sync // num_workers())
+        replicas_of_chief = self._strategy.num_replicas_in_sync // num_workers(self._strategy)
+        return float(total) / replicas_of_chief

@@ -53,7 +53,7 @@ class Loop:
         self.rule = StoppingRule.of(hp, has_dev=evaluate is not None)
         self.progress = Progress()
         self.totals = Totals()
-        self.is_chief = distribution.is_chief()
+        self.is_chief = distribution.is_chief(strategy)
         self.reporter = reporter or Reporter(hp, rule=self.rule, is_chief=self.is_chief)
         self.checkpoints = Checkpoints(
             self.out_dir,
@@ -114,7 +114,8 @@ class Loop:
 
     def run(self):
         """Train until the stopping rule, the budget or a signal says so."""
-        with self._interruption, self.reporter.bar(self.step), distribution.sentences():
+        lost = distribution.sentences(self._strategy)
+        with self._interruption, self.reporter.bar(self.step), lost:
             outcome = self._train()
             if not outcome.interrupted and self._final_evaluation_is_missing():
                 self._run_evaluation()

@@ -57,7 +57,8 @@ def claim(hp, *, report=print):
     out_dir = Path(hp.out_dir)
     with snapshots.sentences(f"write into out_dir {out_dir}"):
         out_dir.mkdir(parents=True, exist_ok=True)
-        lock = open(out_dir / ".lock", "a+")  # noqa: SIM115
+        # Without a buffer nothing is left to write, and to fail, when it is closed.
+        lock = open(out_dir / ".lock", "a+b", buffering=0)  # noqa: SIM115
     try:
         _lock(lock, out_dir)
         _refuse_a_run_without_checkpoints(out_dir)
@@ -78,10 +79,9 @@ def _lock(file, out_dir):
         ) from None
     except OSError:
         return  # a file system without locks, such as some network ones
-    file.seek(0)
-    file.truncate()
-    file.write(f"{os.getpid()}\n")
-    file.flush()
+    with snapshots.sentences(f"write {out_dir / '.lock'}"):
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n".encode())
 
 
 def _refuse_a_run_without_checkpoints(out_dir):

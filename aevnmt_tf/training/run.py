@@ -33,14 +33,14 @@ def train(hp, *, stream=None):
     """
     # A strategy of several processes must be made before anything else in TensorFlow.
     strategy = distribution.choose(hp.distribute)
-    is_chief = distribution.is_chief()
+    is_chief = distribution.is_chief(strategy)
     has_dev = hp.train_prefix is None or bool(hp.dev_prefix)
     rule = StoppingRule.of(hp, has_dev=has_dev)
     reporter = Reporter(hp, rule=rule, is_chief=is_chief, stream=stream)
     owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
     with owned:
         # The other processes wait here until the directory is the chief's.
-        with distribution.sentences():
+        with distribution.sentences(strategy):
             distribution.Agreement(strategy).any(False)
         out_dir = Path(hp.out_dir)
         prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
@@ -63,7 +63,8 @@ def _make_loop(prepared, *, strategy, reporter, has_dev):
     hp, out_dir = prepared.hp, Path(prepared.hp.out_dir)
     x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
     data = load_training_data(prepared.hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
-    if distribution.is_chief():
+    is_chief = distribution.is_chief(strategy)
+    if is_chief:
         reporter.say(data.counts.table())
         write_json_whole(out_dir / COUNTS, data.counts.to_dict())
     with strategy.scope():
@@ -78,7 +79,7 @@ def _make_loop(prepared, *, strategy, reporter, has_dev):
     )
     evaluator = None
     if has_dev:
-        evaluator = Evaluator(prepared, model=model) if distribution.is_chief() else _never
+        evaluator = Evaluator(prepared, model=model) if is_chief else _never
     return Loop(
         hp, strategy=strategy, model=model, data=data, evaluate=evaluator, reporter=reporter
     )

@@ -58,8 +58,9 @@ class StoppingRule:
         gained = progress.best_bleu is None or bleu > progress.best_bleu
         if gained:
             progress.best_bleu, progress.best_step = bleu, step
-        if self.is_check(step):
-            progress.checks_without_gain = 0 if gained else progress.checks_without_gain + 1
+            progress.checks_without_gain = 0
+        elif self.is_check(step):
+            progress.checks_without_gain += 1
         return gained
 
     def reason_to_stop(self, progress, *, step, seconds):

@@ -1,5 +1,6 @@
 """What TensorBoard shows of a run: scalars, histograms, images, texts, settings and z."""
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -47,8 +48,8 @@ class TensorBoard:
             self._folder.mkdir(parents=True, exist_ok=True)
             for name, step in (first_steps or {}).items():
                 _mark_start(step, self._folder / name)
-        self._train = tf.summary.create_file_writer(str(self._folder / "train"))
-        self._dev = tf.summary.create_file_writer(str(self._folder / "dev"))
+            self._train = tf.summary.create_file_writer(str(self._folder / "train"))
+            self._dev = tf.summary.create_file_writer(str(self._folder / "dev"))
 
     def settings(self, hp):
         """Show the settings in the HPARAMS tab, next to the dev scores."""
@@ -62,7 +63,7 @@ class TensorBoard:
         metrics = [
             api.Metric(tag, display_name=f"dev {tag}") for tag in ("bleu", "chrf", "elbo", "kl")
         ]
-        with self._dev.as_default(0):
+        with self._writing(self._dev, 0):
             api.hparams_config(
                 hparams=[api.HParam(name) for name in sorted(shown)], metrics=metrics
             )
@@ -70,28 +71,26 @@ class TensorBoard:
 
     def report(self, step, values):
         """Write a report of training."""
-        with self._train.as_default(step):
+        with self._writing(self._train, step):
             for name in TRAIN_SCALARS:
                 if name in values:
                     tf.summary.scalar(name, values[name])
-        self._train.flush()
 
     def evaluation(self, step, values):
         """Write the scores on the development set; their names start with dev_."""
-        with self._dev.as_default(step):
+        with self._writing(self._dev, step):
             for name, value in values.items():
                 if name.startswith("dev_") and isinstance(value, int | float):
                     tf.summary.scalar(name.removeprefix("dev_"), value)
-        self._dev.flush()
 
     def kl_by_dimension(self, step, kl):
         """Write a histogram of the mean KL of each dimension of z: [Z]."""
-        with self._dev.as_default(step):
+        with self._writing(self._dev, step):
             tf.summary.histogram("kl_by_dimension", kl)
 
     def attention(self, step, images):
         """Write attention images: a list of [height, width, 3] uint8 arrays."""
-        with self._dev.as_default(step):
+        with self._writing(self._dev, step):
             for number, image in enumerate(images):
                 tf.summary.image(f"attention/{number}", image[None])
 
@@ -113,13 +112,22 @@ class TensorBoard:
         for row in rows:
             cells = (str(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
             lines.append("| " + " | ".join(cells) + " |")
-        with self._dev.as_default(step):
+        with self._writing(self._dev, step):
             tf.summary.text(name, "\n".join(lines))
 
     def close(self):
         """Flush and close the files."""
-        self._train.close()
-        self._dev.close()
+        with snapshots.sentences(f"write {self._folder}"):
+            self._train.close()
+            self._dev.close()
+
+    @contextlib.contextmanager
+    def _writing(self, writer, step):
+        """Write what the block shows of a step; TensorFlow may do so at any moment."""
+        with snapshots.sentences(f"write {self._folder}"):
+            with writer.as_default(step):
+                yield
+            writer.flush()
 
 
 def _mark_start(step, folder):

@@ -1,5 +1,7 @@
+import errno
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -168,6 +170,15 @@ def test_a_run_whose_folder_cannot_be_made(settings, tmp_path):
         ensure_prepared(settings(), tmp_path / "train.en" / "text", report=silent)
 
 
+def test_a_file_system_without_locks(settings, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    prepared = ensure_prepared(settings(), tmp_path / "run" / "text", report=silent)
+    assert prepared.x_tokenizer.vocab_size > 3
+
+
 class TestMoses:
     """Raw text is prepared in the run's directory, prepared text is taken as it is."""
 
@@ -207,6 +218,36 @@ class TestMoses:
         assert len(said) == 1
         assert content(tmp_path / "run" / "text") == models
         assert len(read_pairs(found.hp.train_prefix, src="en", tgt="de")) == 150
+
+    def test_a_run_may_be_copied_and_moved(self, settings, tmp_path):
+        hp = settings(text_pipeline="moses", vocab_size=15)
+        ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+        shutil.copytree(tmp_path / "run", tmp_path / "copy")
+        (tmp_path / "run").rename(tmp_path / "moved")
+        for name in ("copy", "moved"):
+            found = ensure_prepared(hp, tmp_path / name / "text", report=pytest.fail)
+            assert found.hp.train_prefix == str(tmp_path / name / "prepared" / "train")
+            self.check(found, hp, tmp_path / name / "prepared")
+
+    def test_a_run_may_go_on_from_another_folder(self, settings, tmp_path, monkeypatch):
+        hp = settings(text_pipeline="moses", vocab_size=15)
+        monkeypatch.chdir(tmp_path)
+        ensure_prepared(hp, "run/text", report=silent)
+        monkeypatch.chdir(tmp_path / "run")
+        found = ensure_prepared(hp, "text", report=pytest.fail)
+        assert len(read_pairs(found.hp.train_prefix, src="en", tgt="de")) == 200
+        assert found.hp.dev_prefix == "prepared/dev"
+
+    def test_a_run_does_not_need_the_test_set(self, settings, tmp_path):
+        fault_of("test", "missing", tmp_path)
+        hp = settings(text_pipeline="moses", vocab_size=15)
+        ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+        found = ensure_prepared(hp, tmp_path / "run" / "text", report=pytest.fail)
+        assert found.hp.test_prefix is None and found.raw["test"] == ()
+        both = [hp.test_prefix, write(tmp_path / "other", 5)]
+        hp = hp.replace(test_prefix=both)
+        found = ensure_prepared(hp, tmp_path / "run" / "text", report=silent)
+        assert len(read_pairs(found.raw["test"][0], src="en", tgt="de")) == 5
 
     def test_merges_that_cannot_be_found_are_reported(self, settings, tmp_path):
         said = []

@@ -68,6 +68,8 @@ def consistent(draw):
         v.pop("subword_option", None)
     if v.get("text_pipeline") == "moses" or v.get("subword_option", "spm") != "spm":
         v.pop("subword_sampling", None)
+    if v.get("decay_scheme") == "linear":
+        v["check_convergence_every"] = 0
     if v.get("train_prefix") is None:
         for name in ("dev_prefix", "synthetic_prefix", "src", "tgt"):
             v.pop(name, None)
@@ -140,6 +142,7 @@ def test_no_value_whatever_gives_anything_but_settings_or_a_sentence(name, value
         ({"num_encoder_layers": 3}, ("encoder_type", "num_encoder_layers")),
         ({"num_layers": 1}, ("encoder_type", "num_encoder_layers")),
         ({"avg_ckpts": 6}, ("avg_ckpts", "num_keep_ckpts")),
+        ({"decay_scheme": "linear"}, ("decay_scheme", "check_convergence_every")),
         ({"sos": "</s>"}, ("sos", "eos")),
         ({"num_translations_per_input": 11}, ("num_translations_per_input", "beam_width")),
         (
@@ -179,6 +182,15 @@ def test_impossible_combinations_name_both_keys(write, values, keys):
     for found in (refusal(**values), refusal(write(values))):
         assert all(re.search(rf"\b{key}\b", found) for key in keys), found
     assert refusal(write(values)).startswith(str(write(values)))  # and the file
+
+
+def test_a_rate_that_ends_at_0_goes_with_no_convergence_checks():
+    assert refusal(decay_scheme="linear", check_convergence_every=500) == (
+        'decay_scheme "linear" and check_convergence_every 500 do not go together: the rate is'
+        " 0 after num_train_steps, so set check_convergence_every to 0."
+    )
+    assert hparams.load(decay_scheme="linear", check_convergence_every=0)
+    assert hparams.load(decay_scheme="luong10").check_convergence_every == 500
 
 
 def test_what_follows_from_other_settings():

@@ -27,14 +27,39 @@ sys.exit(train.main(sys.argv[1:]))
 """
 
 
+# On CPUs, TensorFlow gives a process of several only one device by itself.
+AGREEMENT = """
+import tensorflow as tf
+from tensorflow.python.distribute import collective_all_reduce_strategy as collective
+
+def two_devices(self, resolver, worker):
+    return tuple(f"{worker}/device:CPU:{number}" for number in range(2)), "CPU"
+
+collective.CollectiveAllReduceExtended._initialize_local_devices = two_devices
+cpu = tf.config.list_physical_devices("CPU")[0]
+halves = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, halves)
+from aevnmt_tf.training import distribution
+
+strategy = distribution.choose("multi_worker")
+agreement, is_chief = distribution.Agreement(strategy), distribution.is_chief(strategy)
+bleu = agreement.from_chief(30.0 if is_chief else 7.0)
+print(strategy.num_replicas_in_sync, bleu, agreement.any(not is_chief), agreement.any(False))
+"""
+
+
 def settings(folder, **changes):
     # 5 rows on 2 devices: the last one is a filler.
     return tiny_run.write_settings(folder, **{"batch_size": 5, **changes})
 
 
 def launch(command, path, *extra, **environment):
+    return start(*command, "--hparams", str(path), *extra, **environment)
+
+
+def start(*command, **environment):
     return subprocess.Popen(
-        [sys.executable, *command, "--hparams", str(path), *extra],
+        [sys.executable, *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -60,20 +85,16 @@ def free_ports(count):
 
 
 def workers(path, *extra):
+    command = ["-m", "aevnmt_tf.train"]
+    extra = ("--distribute", "multi_worker", *extra)
+    return [launch(command, path, *extra, TF_CONFIG=config) for config in two_configs()]
+
+
+def two_configs():
+    """TF_CONFIG of either process."""
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
-    return [
-        launch(
-            ["-m", "aevnmt_tf.train"],
-            path,
-            "--distribute",
-            "multi_worker",
-            *extra,
-            TF_CONFIG=json.dumps(
-                {"cluster": cluster, "task": {"type": "worker", "index": index}}
-            ),
-        )
-        for index in (0, 1)
-    ]
+    tasks = [{"type": "worker", "index": index} for index in (0, 1)]
+    return [json.dumps({"cluster": cluster, "task": task}) for task in tasks]
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +135,11 @@ def test_two_processes(one_device, tmp_path):
     assert "2 devices" in chief and "finished at step 20" in chief
     assert other == ""  # only the chief speaks and writes
     assert_same_run(one_device, tmp_path)
+
+
+def test_two_processes_with_two_devices_each_agree_on_the_chief_s_score():
+    said = finish(*(start("-c", AGREEMENT, TF_CONFIG=config) for config in two_configs()))
+    assert [text.splitlines()[-1] for text in said] == ["4 30.0 True False"] * 2
 
 
 @pytest.mark.parametrize(

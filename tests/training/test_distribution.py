@@ -1,6 +1,7 @@
 """Where training runs, without starting any other process."""
 
 import json
+import types
 
 import pytest
 import tensorflow as tf
@@ -60,26 +61,44 @@ TWO = {"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]}
         ({"cluster": TWO, "task": {"type": "worker", "index": "0"}}, "in TF_CONFIG is '0'"),
     ],
 )
-@pytest.mark.parametrize("ask", [lambda: distribution.choose("auto"), distribution.is_chief])
-def test_a_mistake_in_tf_config_is_a_sentence(monkeypatch, ask, config, words):
+@pytest.mark.parametrize("distribute", ["auto", "multi_worker"])
+def test_a_mistake_in_tf_config_is_a_sentence(monkeypatch, distribute, config, words):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     with pytest.raises(UserError, match=words):
-        ask()
+        distribution.choose(distribute)
 
 
 def test_a_cluster_without_workers_is_one_process(monkeypatch):
     config = {"cluster": {"chief": ["127.0.0.1:9000"]}, "task": {"type": "chief", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
-    assert distribution.is_chief() and distribution.num_workers() == 0
+    strategy = distribution.choose("auto")
+    assert distribution.is_chief(strategy) and distribution.num_workers(strategy) == 1
 
 
-def test_the_first_worker_is_the_chief(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert distribution.is_chief() and distribution.num_workers() == 0
-    for index, expected in ((0, True), (1, False)):
-        set_cluster(monkeypatch, index=index)
-        assert distribution.is_chief() is expected
-        assert distribution.num_workers() == 2
+def several_processes(*, index):
+    """A strategy of two processes, as far as it says who they are."""
+    cluster = tf.train.ClusterSpec({"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type="worker", task_id=index
+    )
+    return types.SimpleNamespace(cluster_resolver=resolver)
+
+
+@pytest.mark.parametrize(("index", "expected"), [(0, True), (1, False)])
+def test_the_first_worker_is_the_chief(index, expected):
+    strategy = several_processes(index=index)
+    assert distribution.is_chief(strategy) is expected
+    assert distribution.num_workers(strategy) == 2
+
+
+@pytest.mark.parametrize("distribute", ["none", "mirrored"])
+def test_every_process_is_its_own_chief_where_none_shares_the_strategy(monkeypatch, distribute):
+    set_cluster(monkeypatch, index=1)
+    strategy = distribution.choose(distribute)
+    assert distribution.is_chief(strategy) and distribution.num_workers(strategy) == 1
+    agreement = distribution.Agreement(strategy)
+    assert not agreement.several
+    assert agreement.any(True) is True and agreement.from_chief(12.5) == 12.5
 
 
 def test_one_process_agrees_with_itself():
@@ -90,10 +109,12 @@ def test_one_process_agrees_with_itself():
 
 def test_the_loss_of_a_worker_is_a_sentence(monkeypatch):
     error = tf.errors.UnavailableError(None, None, "Socket closed")
-    with pytest.raises(tf.errors.UnavailableError), distribution.sentences():
-        raise error
     set_cluster(monkeypatch, index=0)
-    with pytest.raises(UserError, match="start all of them again"), distribution.sentences():
+    alone = distribution.sentences(tf.distribute.get_strategy())
+    with pytest.raises(tf.errors.UnavailableError), alone:
+        raise error
+    together = distribution.sentences(several_processes(index=0))
+    with pytest.raises(UserError, match="start all of them again"), together:
         raise error
 
 

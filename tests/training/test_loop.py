@@ -25,6 +25,17 @@ def test_a_run_from_start_to_end(settings, training_data, toy_model):
     assert "translation" in session.text
 
 
+def test_a_process_that_trains_alone_saves_whatever_tf_config_says(
+    settings, training_data, toy_model, monkeypatch
+):
+    cluster = {"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]}
+    config = {"cluster": cluster, "task": {"type": "worker", "index": 1}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    hp = settings()
+    Session(hp, training_data, toy_model(), Dev({10: 3.0})).run()
+    assert saved_steps(hp) == [10, 20] and saved_steps(hp, "best") == [10]
+
+
 def test_signal_handlers_are_put_back(settings, training_data, toy_model):
     before = signal.getsignal(signal.SIGTERM)
     Session(settings(), training_data, toy_model()).run()

@@ -1,6 +1,8 @@
 """Whose run a directory is."""
 
+import contextlib
 import os
+import resource
 import shutil
 
 import pytest
@@ -129,6 +131,24 @@ def test_out_dir_is_a_file(settings, tmp_path):
     (tmp_path / "run").write_text("")
     with pytest.raises(UserError, match="cannot write into out_dir"):
         claim(settings())
+
+
+@contextlib.contextmanager
+def no_room():
+    """No file of this process may get longer: a disk that is full, to the last byte."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_is_a_sentence_that_names_the_lock(settings, tmp_path):
+    with pytest.raises(UserError) as error, no_room():
+        claim(settings())
+    assert str(error.value) == f"cannot write {tmp_path / 'run' / '.lock'}: file too large"
+    claim(settings())  # and the directory is free again
 
 
 def test_no_permission_is_a_sentence(settings, monkeypatch):

@@ -47,6 +47,15 @@ def test_a_gain_starts_the_count_again():
     assert (progress.best_bleu, progress.best_step) == (21.0, 110)
 
 
+def test_a_gain_between_two_checks_starts_the_count_again():
+    step, _, evaluated, progress = run(
+        rule(steps_per_external_eval=9), lambda step: 20.0 if step < 108 else 21.0
+    )
+    # 100 and 105 are checks without a gain; 108 is no check, and gains.
+    assert evaluated[-6:] == [105, 108, 110, 115, 117, 120]
+    assert (step, progress.best_step, progress.checks_without_gain) == (120, 108, 3)
+
+
 def test_evaluations_before_the_first_check_do_not_count():
     step, _, _, progress = run(rule(), lambda step: 100.0 - step)
     assert (progress.best_step, step) == (40, 110)

@@ -9,6 +9,7 @@ from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
+from aevnmt_tf.errors import UserError
 from aevnmt_tf.training.tensorboard import TRAIN_SCALARS, TensorBoard
 
 
@@ -97,3 +98,27 @@ def test_settings_for_the_hparams_tab(tmp_path, logs):
     info = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
     assert set(info.hparams) == {"num_units", "optimizer", "metrics"}
     assert info.hparams["num_units"].number_value == 8
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda logs: logs.report(1, {"loss": 1.0}),
+        lambda logs: logs.evaluation(1, {"dev_bleu": 1.0}),
+        lambda logs: logs.kl_by_dimension(1, np.zeros(3, np.float32)),
+        lambda logs: logs.attention(1, [np.zeros((4, 6, 3), np.uint8)]),
+        lambda logs: logs.translations(1, [("a", "b", "c")]),
+        lambda logs: logs.settings(types.SimpleNamespace(to_dict=lambda: {"num_units": 8})),
+        lambda logs: logs.close(),
+    ],
+)
+def test_a_full_disk_is_a_sentence_that_names_the_folder(tmp_path, logs, monkeypatch, write):
+    def refuse():
+        raise tf.errors.ResourceExhaustedError(None, None, "events; No space left on device")
+
+    for writer in (logs._train, logs._dev):
+        monkeypatch.setattr(writer, "flush", refuse)
+        monkeypatch.setattr(writer, "close", refuse)
+    with pytest.raises(UserError) as error:
+        write(logs)
+    assert str(error.value).startswith(f"cannot write {tmp_path}: the disk is full")
