@@ -99,7 +99,7 @@ def _add_significance(p):
         "--resamples",
         type=flags.positive,
         metavar="N",
-        help="default: 1000 (bootstrap), 10000 (ar)",
+        help="of --significance (default: 1000 for bootstrap, 10000 for ar)",
     )
 
 
@@ -119,7 +119,10 @@ def _add_latent(p):
     group = p.add_argument_group("the latent variable")
     group.add_argument("--latent", action="store_true", help="is z in use?")
     group.add_argument(
-        "--samples", type=flags.positive, default=10, metavar="S", help="draws (default: 10)"
+        "--samples",
+        type=flags.positive,
+        metavar="S",
+        help="with --latent: draws (default: 10)",
     )
     group.add_argument("--plot", metavar="FILE.png", help="with --latent: a picture of it")
 
@@ -151,7 +154,7 @@ def run(args) -> int:
         significance=args.significance,
         resamples=args.resamples,
         latent=args.latent,
-        samples=args.samples,
+        samples=args.samples or 10,
     )
     outcome = evaluation_request.run(request, report=_say)
     if args.sentences:
@@ -186,6 +189,7 @@ def _check(args):
         raise UserError("--latent looks at one --model alone")
     if args.plot and not args.latent:
         raise UserError("--plot draws what --latent finds: give both")
+    _refuse_idle(args, has_model=has_model)
     for path in (args.sentences, args.plot):
         folder = os.path.dirname(os.path.abspath(path or "."))
         if not os.path.isdir(folder):
@@ -193,6 +197,23 @@ def _check(args):
     inputs = [args.src, args.ref, *(path for _, _, path in args.systems)]
     for path in (args.output, args.sentences, args.plot):
         line_files.refuse_inputs(path, inputs)
+
+
+def _refuse_idle(args, *, has_model):
+    """Raise a UserError about a flag that would change nothing."""
+    decoding = _decoding(args)
+    if "num_translations_per_input" in decoding:
+        raise UserError(
+            "evaluate scores one translation of each line: leave --num_translations_per_input "
+            "out"
+        )
+    given = [name for name in ("checkpoint", "output") if getattr(args, name) is not None]
+    if (names := [*decoding, *given]) and not has_model:
+        raise UserError(f"--{names[0]} is for --model: --hyp is translated already")
+    if args.samples is not None and not args.latent:
+        raise UserError("--samples is how often --latent draws z: give both")
+    if args.resamples is not None and not args.significance:
+        raise UserError("--resamples is for --significance: give both")
 
 
 def _metrics(args):

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
+
 
 def number(kind: type, is_good: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
     """Return a type for argparse: an int or float that must be `what`."""
@@ -18,9 +20,24 @@ def number(kind: type, is_good: Callable[[Any], bool], what: str) -> Callable[[s
     return parse
 
 
-natural = number(int, lambda n: n >= 0, "0 or more")
-positive = number(int, lambda n: n >= 1, "1 or more")
-seed = number(int, lambda n: 0 <= n < 2**31, f"from 0 to {2**31 - 1}")
+def at_least(least: int) -> Callable[[str], int]:
+    """Return a type for argparse: an int from `least` to LARGEST."""
+
+    def parse(word: str) -> int:
+        value = int(word)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more, not {word}")
+        if value > LARGEST:
+            raise argparse.ArgumentTypeError(f"must be {LARGEST} or less, not {word}")
+        return value
+
+    parse.__name__ = "int"
+    return parse
+
+
+natural = at_least(0)
+positive = at_least(1)
+seed = number(int, lambda n: 0 <= n <= LARGEST, f"from 0 to {LARGEST}")
 share = number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
 above_zero = number(float, lambda n: 0 < n < float("inf"), "above 0")
 

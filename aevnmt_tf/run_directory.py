@@ -51,6 +51,16 @@ def listing(parent):
     return sorted(found, key=_order)
 
 
+def settings_file(run):
+    """Return the file of a run's settings, without which it is no run."""
+    path = Path(run) / HPARAMS
+    if not path.is_file():
+        raise UserError(
+            f"{run} is not a run: it has no {HPARAMS}; give the out_dir of a training run"
+        )
+    return path
+
+
 def find_weights(run, *, checkpoint=None):
     """Return the folder of the weights that a command should load.
 

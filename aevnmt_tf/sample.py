@@ -16,6 +16,7 @@ from aevnmt_tf.data import line_files
 from aevnmt_tf.errors import UserError
 
 LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
+DRAWING = ("seed", "temperature", "top_k", "top_p")  # flags about how words are drawn
 FLUSHED = 64  # pairs: whoever waits for them sees them soon
 
 
@@ -24,13 +25,12 @@ def parser() -> command.Parser:
     p = command.Parser("sample", __doc__)
     flags.add_run(p)
     p.add_argument("--num", type=flags.positive, metavar="N", help="how many pairs")
-    p.add_argument("--seed", type=flags.seed, default=1, metavar="S", help="default: 1")
+    p.add_argument("--seed", type=flags.seed, metavar="S", help="default: 1")
     p.add_argument(
         "--temperature",
         type=flags.above_zero,
-        default=1.0,
         metavar="T",
-        help="of the words; 1 is the model's own distribution",
+        help="of the words (default: 1, the model's own distribution)",
     )
     p.add_argument(
         "--top_k", type=flags.positive, metavar="K", help="draw among the K best words"
@@ -46,7 +46,7 @@ def parser() -> command.Parser:
     )
     p.add_argument(
         "--steps",
-        type=flags.number(int, lambda n: n >= 2, "2 or more"),
+        type=flags.at_least(2),
         metavar="N",
         help="of --interpolate (default: 5)",
     )
@@ -57,17 +57,17 @@ def parser() -> command.Parser:
 
 def run(args) -> int:
     """Sample and return the exit code."""
-    if (args.num is None) == (args.interpolate is None):
-        raise UserError("give either --num N or --interpolate A B")
-    if args.steps is not None and args.interpolate is None:
-        raise UserError("--steps is for --interpolate")
+    _check(args)
     from aevnmt_tf import translator as translators
 
     translator = translators.load(args.model, checkpoint=args.checkpoint)
     if args.interpolate is None:
-        limits = {"top_k": args.top_k or 0, "top_p": args.top_p or 1.0}
         pairs = translator.sample_stream(
-            args.num, seed=args.seed, temperature=args.temperature, **limits
+            args.num,
+            seed=1 if args.seed is None else args.seed,
+            temperature=args.temperature or 1.0,
+            top_k=args.top_k or 0,
+            top_p=args.top_p or 1.0,
         )
     else:
         pairs = translator.interpolate(*args.interpolate, steps=args.steps or 5)
@@ -79,6 +79,19 @@ def run(args) -> int:
                 output.flush()
         output.flush()
     return 0
+
+
+def _check(args):
+    """Raise a UserError about flags that do not go together."""
+    if (args.num is None) == (args.interpolate is None):
+        raise UserError("give either --num N or --interpolate A B")
+    if args.interpolate is None:
+        if args.steps is not None:
+            raise UserError("--steps is for --interpolate")
+        return
+    for name in DRAWING:
+        if getattr(args, name) is not None:
+            raise UserError(f"--{name} is for --num: --interpolate draws nothing")
 
 
 def _text(pair):

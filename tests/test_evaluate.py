@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import random
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from aevnmt_tf.errors import UserError
 from tests.tiny_translator import save_run
 
 WORDS = "the a cat dog sat ran on under mat tree big small , .".split()
+HYP = ["--hyp", "{texts}/near", "--ref", "{texts}/ref"]
 TITLES = {"BLEU": "bleu", "chrF2": "chrf", "TER": "ter"}
 
 
@@ -249,18 +251,40 @@ def test_a_run_knows_its_own_sets(command, runs, data):
 
 
 def test_flags_of_decoding(runs, command):
-    words = "--search beam --beam_width 2 --z sample --num_z 3 --infer_batch_size 9 --top_k 4"
+    words = "--search beam --beam_width 2 --z sample --num_z 3 --infer_batch_size 9"
     words += " --length_penalty_weight 0.5 --src_max_len_infer 33"
     changes = evaluate._decoding(evaluate.parser().parse_args(words.split()))
     loaded, rule = evaluation.load(str(runs / "run"), checkpoint="last", decoding=changes)
     assert (rule.search, rule.beam_width, rule.z, rule.num_z) == ("beam", 2, "sample", 3)
-    assert (rule.top_k, rule.length_penalty_weight, rule.n_best) == (4, 0.5, 1)
+    assert (rule.length_penalty_weight, rule.n_best) == (0.5, 1)
     assert loaded.hp.infer_batch_size == 9 and loaded.hp.src_max_len_infer == 33
     about = evaluation.about_run(runs / "run", loaded, rule, checkpoint="last", seed=5)
     assert about["weights"] == "checkpoints/step-000000004" and about["seed"] == 5
     assert about["decoding"]["z"] == "sample"
     with pytest.raises(UserError, match="nonsense is no setting of decoding"):
         evaluation.load(str(runs / "run"), decoding={"nonsense": 1})
+    words = "--search sample --top_k 4 --top_p 0.5".split()
+    changes = evaluate._decoding(evaluate.parser().parse_args(words))
+    _, rule = evaluation.load(str(runs / "run"), checkpoint="last", decoding=changes)
+    assert (rule.search, rule.top_k, rule.top_p) == ("sample", 4, 0.5)
+
+
+def test_one_translation_is_scored_where_a_run_gives_several(tmp_path):
+    save_run(tmp_path / "run", beam_width=5, num_translations_per_input=5)
+    hp = evaluation.settings_of(tmp_path / "run", decoding={"beam_width": 2})
+    assert (hp.beam_width, hp.num_translations_per_input) == (2, 1)
+
+
+def test_models_are_loaded_one_after_the_other(command, runs, data, tmp_path, monkeypatch):
+    load, asked = translator.load, []
+    monkeypatch.setattr(
+        translator, "load", lambda run, **o: asked.append(run) or load(run, **o)
+    )
+    pair = [str(runs / "run"), str(runs / "cond")]
+    words = ["--model", pair[0], "--model", pair[1], "--test", data / "talks"]
+    code, _, messages = command(*words, "--metrics", "bleu")
+    assert code == 0, messages
+    assert asked == pair
 
 
 def test_long_lines_are_cut_and_named(command, runs, tmp_path):
@@ -424,6 +448,25 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", ","], "no metric: give"),
         (["--hyp", "all={texts}/ref", "--ref", "{texts}/ref"], "'all' cannot be the name"),
         (["--model", "{runs}/run", "--tests", "x"], "no flag --tests; did you mean --test?"),
+        ([*HYP, "--beam_width", "5"], "--beam_width is for --model"),
+        ([*HYP, "--search", "greedy"], "--search is for --model"),
+        ([*HYP, "--src_max_len_infer", "5"], "--src_max_len_infer is for --model"),
+        ([*HYP, "--checkpoint", "best"], "--checkpoint is for --model"),
+        ([*HYP, "--output", "{tmp}/out"], "--output is for --model"),
+        ([*HYP, "--resamples", "100"], "--resamples is for --significance"),
+        (["--model", "{runs}/run", "--samples", "10"], "--samples is how often --latent draws"),
+        (
+            ["--model", "{runs}/run", "--num_translations_per_input", "1"],
+            "one translation of each line: leave --num_translations_per_input out",
+        ),
+        (
+            ["--model", "{runs}/run", "--tgt_max_len_infer", "3000000000"],
+            "--tgt_max_len_infer: must be 2147483647 or less, not 3000000000",
+        ),
+        (
+            ["--model", "{runs}/run", "--refine_steps", "2147483648"],
+            "--refine_steps: must be 2147483647 or less, not 2147483648",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(command, runs, data, texts, tmp_path, words, sentence):
@@ -442,12 +485,68 @@ def test_bytes_that_are_not_utf8_can_be_replaced(command, tmp_path):
     assert code == 0 and output.splitlines()[1].split()[-1] == "100.00"
 
 
-def test_models_of_other_languages(command, runs, data, tmp_path):
-    save_run(tmp_path / "back", beam_width=0)
-    path = tmp_path / "back" / "hparams.json"
-    settings = json.loads(path.read_text())
-    path.write_text(json.dumps({**settings, "src": "de", "tgt": "en"}))
-    models = ["--model", runs / "run", "--model", tmp_path / "back"]
-    code, _, messages = command(*models, "--test", data / "talks", "--metrics", "bleu")
-    assert code == 2
-    assert "back translates de to en, but the first model en to de" in messages
+# Mistakes in a later system, or in what comes last.
+
+
+@pytest.fixture(scope="module")
+def bad_runs(tmp_path_factory):
+    """Runs that cannot be the second system."""
+    folder = tmp_path_factory.mktemp("bad_runs")
+    changes = {"back": {"src": "de", "tgt": "en"}, "warm": {"sampling_temperature": 0.5}}
+    for name in ("seen", "back", "warm", "young"):
+        save_run(folder / name, system="KLr" if name == "seen" else "source_only", beam_width=0)
+        path = folder / name / "hparams.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changes.get(name, {})}))
+    for place in ("best", "checkpoints"):
+        shutil.rmtree(folder / "young" / place)
+    shutil.copytree(folder / "seen", folder / "words")
+    for path in (folder / "words" / "text").iterdir():
+        path.write_text(path.read_text().replace("h", "H"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--model", "b={data}"], "{data} is not a run"),
+        (["--model", "b={bad}/young"], "{bad}/young has no usable weights"),
+        (["--model", "{bad}/back"], "back translates de to en, but the first model en to de"),
+        (["--model", "{bad}/warm", "--search", "beam"], "has no sampling_temperature"),
+        (["--model", "{runs}/run", "--search", "refine"], "refine search needs q(z|x, y)"),
+        (["--model", "{bad}/seen,{bad}/words"], "cannot be an ensemble"),
+        (["--hyp", "{tmp}/none"], "cannot read {tmp}/none: No such"),
+        (["--hyp", "{data}/news.de"], "news.de has 7 lines but {data}/talks.de has 5"),
+        (["--hyp", "{data}/talks.de", "--output", "{tmp}"], "cannot write {tmp}/a/talks.txt"),
+        (["--hyp", "{data}/talks.de", "--sentences", "{tmp}"], "cannot write {tmp}"),
+        (
+            ["--hyp", "{tmp}/b/talks.txt", "--model", "b={runs}/run", "--output", "{tmp}/"],
+            "{tmp}/b/talks.txt is an input as well",
+        ),
+        (
+            ["--hyp", "{data}/talks.de", "--metrics", "meteor", "--significance", "ar"],
+            "--significance is for bleu, chrf and ter",
+        ),
+    ],
+)
+def test_all_systems_are_checked_before_one_translates(
+    command, runs, bad_runs, data, tmp_path, monkeypatch, words, sentence
+):
+    monkeypatch.setattr(evaluation, "translate_set", None)
+    shutil.copytree(data, tmp_path / "b")
+    (tmp_path / "b" / "talks.de").rename(tmp_path / "b" / "talks.txt")
+    if words[0] == "--hyp" and "{tmp}" in words:
+        (tmp_path / "a" / "talks.txt").mkdir(parents=True)
+    places = {"runs": runs, "bad": bad_runs, "data": data, "tmp": tmp_path}
+    words = ["--model", "a={bad}/seen", "--test", "{data}/talks", *words]
+    code, output, messages = command(*(word.format(**places) for word in words))
+    assert code == 2 and output == ""
+    assert sentence.format(**places) in messages and messages.count("\n") == 1
+
+
+def test_a_single_sentence_has_no_other_z(command, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "translate_set", None)
+    one = write(tmp_path / "one", ["a b"])
+    words = ["--model", runs / "run", "--src", one, "--ref", one, "--latent"]
+    code, output, messages = command(*words)
+    assert code == 2 and output == ""
+    assert "--latent needs two sentences or more" in messages

@@ -14,7 +14,7 @@ from aevnmt_tf.analysis import evaluation, latent, latent_plot, metrics
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.translator import Decoding, Ensemble, tensors
 from tests import tiny
-from tests.tiny_translator import make
+from tests.tiny_translator import make, save_run
 
 pytestmark = pytest.mark.slow  # four ways of decoding are traced for each model
 
@@ -141,7 +141,8 @@ def test_the_command(in_use, diagnosis, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(evaluation, "about_run", lambda *_, **__: {})
     for name, lines in (("x", sources), ("y", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    words = ["--model", "run", "--src", str(tmp_path / "x"), "--ref", str(tmp_path / "y")]
+    run = save_run(tmp_path / "run", beam_width=0)
+    words = ["--model", str(run), "--src", str(tmp_path / "x"), "--ref", str(tmp_path / "y")]
     words += ["--metrics", "bleu", "--latent", "--samples", "5"]
     assert evaluate.main([*words, "--plot", str(tmp_path / "z.png")]) == 0
     lines = capsys.readouterr().out.splitlines()

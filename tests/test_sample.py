@@ -9,6 +9,7 @@ import pytest
 
 import aevnmt_tf
 from aevnmt_tf import sample, translator
+from aevnmt_tf.errors import UserError
 from tests.tiny_translator import make, save_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +71,9 @@ def test_how_words_are_drawn(command, loaded, monkeypatch):
     plain = {"seed": 1, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
     assert rows_of(command("--num", 2)[1]) == [("2", json.dumps(plain))]
     words = "--num 3 --seed 4 --temperature 0.5 --top_k 6 --top_p 0.7".split()
+    assert rows_of(command("--num", 2, "--seed", 0)[1]) == [
+        ("2", json.dumps({**plain, "seed": 0}))
+    ]
     changed = {"seed": 4, "temperature": 0.5, "top_k": 6, "top_p": 0.7}
     assert rows_of(command(*words)[1]) == [("3", json.dumps(changed))]
 
@@ -110,6 +114,10 @@ def test_an_interruption_leaves_whole_lines(command, loaded, tmp_path, monkeypat
         (["--num", 2, "--temperature", "nan"], "--temperature: must be above 0"),
         (["--num", 2, "--top_p", 1.5], "--top_p: must be above 0 and at most 1"),
         (["--interpolate", "a", "b", "--steps", 1], "--steps: must be 2 or more"),
+        (["--interpolate", "a", "b", "--seed", 1], "--seed is for --num"),
+        (["--interpolate", "a", "b", "--temperature", 1], "--temperature is for --num"),
+        (["--interpolate", "a", "b", "--top_k", 4], "--top_k is for --num"),
+        (["--interpolate", "a", "b", "--top_p", 1], "--top_p is for --num"),
         (["--interpolate", "a"], "--interpolate"),
         (["--num", 2, "--model", "nowhere"], "nowhere is not a run"),
         (["--num", 2, "--model", "cond"], "a cond model has no P(x)"),
@@ -125,6 +133,14 @@ def test_mistakes_are_one_sentence(command, tmp_path, words, sentence):
     assert code == 2 and output == ""
     assert sentence in messages and messages.count("\n") == 1
     assert out.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize("flag", ["--num", "--steps", "--top_k"])
+def test_numbers_that_are_too_large(flag):
+    parse = sample.parser().parse_args
+    parse(["--model", "run", flag, "2147483647"])
+    with pytest.raises(UserError, match=f"{flag}: must be 2147483647 or less, not 2147483648"):
+        parse(["--model", "run", flag, "2147483648"])
 
 
 # The verb over a made-up translator, which does not wait for TensorFlow.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aevnmt_tf import run_directory
+from aevnmt_tf import hparams, run_directory
 from aevnmt_tf.analysis import evaluation_sets, external_metrics, metrics
 from aevnmt_tf.analysis.evaluation_sets import ALL, EvaluationSet
 from aevnmt_tf.analysis.progress import track
@@ -115,18 +115,45 @@ def _listed(run):
 
 def load(run, *, checkpoint=None, decoding=None):
     """Return the translator of a run and how it searches; arguments as in evaluate_run."""
-    from aevnmt_tf import hparams, translator
+    from aevnmt_tf import translator
 
-    changes = dict(decoding or {})
-    settings = {key: changes.pop(key) for key in list(changes) if key in hparams.SETTINGS}
+    settings, changes = _settings_and_changes(decoding)
     loaded = translator.load(run, checkpoint=checkpoint, **settings)
+    rule = _rule(loaded.hp, changes)
+    loaded.check(rule)
+    return loaded, rule
+
+
+def settings_of(run, *, checkpoint=None, decoding=None):
+    """Return the settings of a run, of an ensemble the first one's, and load nothing.
+
+    Raises the UserErrors of `load` about the runs, their weights and how they would search.
+    """
+    settings, changes = _settings_and_changes(decoding)
+    found = []
+    for one in _listed(run):
+        found.append(hparams.load(run_directory.settings_file(one), **settings))
+        run_directory.find_weights(one, checkpoint=checkpoint)
+    _rule(found[0], changes)
+    return found[0]
+
+
+def _settings_and_changes(decoding):
+    """`decoding` of evaluate_run as settings of the run and fields of translator.Decoding."""
+    changes = {"num_translations_per_input": 1, **(decoding or {})}
+    settings = {key: changes.pop(key) for key in list(changes) if key in hparams.SETTINGS}
+    return settings, changes
+
+
+def _rule(hp, changes):
+    """How a run with these settings searches."""
+    from aevnmt_tf import translator
+
     fields = {one.name for one in dataclasses.fields(translator.Decoding)}
     for key in changes:
         if key not in fields:
             raise UserError(f"{key} is no setting of decoding")
-    rule = translator.Decoding.of(loaded.hp, **{**changes, "n_best": 1})
-    loaded.check(rule)
-    return loaded, rule
+    return translator.Decoding.of(hp, **{**changes, "n_best": 1})
 
 
 def about_run(run, translator, rule, *, checkpoint, seed):

@@ -85,30 +85,45 @@ class Outcome:
 
 
 def run(request: Request, *, report=None) -> Outcome:
-    """Translate what is to be translated, and score it all."""
+    """Translate what is to be translated, and score it all.
+
+    All that can be wrong with a system is looked for before the first one translates.
+    """
     named = [
         (is_model, _name(is_model, name, path), path)
         for is_model, name, path in request.systems
     ]
     evaluation_sets.unique([name for _, name, _ in named], what="systems", how="NAME=PATH")
-    metrics.check_names(request.metrics, known=evaluation.KNOWN)
-    loaded = _Models(request)
-    sets = _sets(request, loaded, [path for is_model, _, path in named if is_model], report)
-    _protect(sets, [request.output, *request.reports])
-    programs = Programs(**{**request.programs, "language": loaded.language})
+    _check_metrics(request)
+    models = _Models(request, {name: path for is_model, name, path in named if is_model})
+    sets = _sets(request, models)
+    programs = Programs(**{**request.programs, "language": models.language})
     programs.check(request.metrics)
-    systems = []
-    for is_model, name, path in named:
-        make = _translated if is_model else _read
-        system = make(request, loaded, name, path, sets, report)
+    systems = [
+        evaluation.System(name, {}) if is_model else _read(request, name, path, sets)
+        for is_model, name, path in named
+    ]
+    models.check_loaded(sets)
+    files = _files(request, models.paths, sets, systems)
+    if report is not None and not (request.ref or request.sets):
+        own = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
+        report(f"evaluating on the run's own {own}")
+    for system in systems:
+        if system.name in models.paths:
+            _translate(request, models, system, sets, files[system.name], report)
         evaluation.score(system, sets, names=request.metrics, programs=programs, report=report)
-        systems.append(system)
     result = {"systems": [system.result for system in systems]}
     if request.significance:
         result["significance"] = _significance(request, systems, sets, report)
     if request.latent:
-        result["latent"] = _latent(request, loaded, named[0][2], sets, report)
+        result["latent"] = _latent(request, models(systems[0].name), sets, report)
     return Outcome(result, systems, sets, list(request.metrics))
+
+
+def _check_metrics(request):
+    metrics.check_names(request.metrics, known=evaluation.KNOWN)
+    if request.significance and not set(request.metrics) & set(metrics.NAMES):
+        raise UserError("--significance is for bleu, chrf and ter: add one to --metrics")
 
 
 def _name(is_model, name, path):
@@ -118,30 +133,47 @@ def _name(is_model, name, path):
 
 
 class _Models:
-    """The models of a request, loaded one at a time: the last one is kept."""
+    """The models of a request by name, loaded one at a time: the last one is kept.
 
-    def __init__(self, request):
-        self._request, self._path, self._loaded, self._pair = request, None, None, None
-        self.language = request.programs.get("language")
+    Attributes:
+        paths: by name, checked as far as that goes without loading.
+        hp: the settings of the first one; None without models.
+        language: of the translations, where it is known.
+    """
 
-    def __call__(self, path):
-        """Return the translator and the decision rule of a path."""
+    def __init__(self, request, paths):
+        self.paths, self.hp, self.language = paths, None, request.programs.get("language")
+        self._request, self._path, self._loaded = request, None, None
+        self._options = {"checkpoint": request.checkpoint, "decoding": request.decoding}
+        for name, path in paths.items():
+            hp = evaluation.settings_of(_runs(path), **self._options)
+            self.hp, self.language = self.hp or hp, self.language or hp.tgt
+            pair, first = (f"{one.src} to {one.tgt}" for one in (hp, self.hp))
+            if pair != first:
+                raise UserError(f"{name} translates {pair}, but the first model {first}")
+
+    def __call__(self, name):
+        """Return the translator and the decision rule of a model."""
+        path = self.paths[name]
         if path != self._path:
-            options = {
-                "checkpoint": self._request.checkpoint,
-                "decoding": self._request.decoding,
-            }
-            self._loaded = None  # the memory of the one before
-            self._loaded = evaluation.load(_runs(path), **options)
+            self._loaded = self._path = None  # the memory of the one before
+            self._loaded = evaluation.load(_runs(path), **self._options)
             self._path = path
         return self._loaded
 
-    def check_languages(self, name, hp):
-        """Raise a UserError where a model translates other languages than those before it."""
-        pair = f"{hp.src} to {hp.tgt}"
-        self._pair = self._pair or pair
-        if pair != self._pair:
-            raise UserError(f"{name} translates {pair}, but the first model {self._pair}")
+    def check_loaded(self, sets):
+        """Raise a UserError about what only models that are loaded can tell."""
+        if self._request.latent:
+            from aevnmt_tf.analysis import latent
+
+            latent.check_lines(sum(map(len, sets)))
+            for name in self.paths:
+                latent.check(*self(name))
+        # Not all models can follow every rule, and members of an ensemble must fit together.
+        has_rule = not {"search", "z", "num_z"}.isdisjoint(self._request.decoding)
+        for name, path in reversed(self.paths.items()):  # the first, which is kept, comes last
+            if has_rule or _runs(path) != path:
+                self(name)
 
 
 def _runs(path):
@@ -149,78 +181,76 @@ def _runs(path):
     return runs if len(runs) > 1 else path
 
 
-def _sets(request, loaded, models, report):
-    """The sets to evaluate on; the target language becomes known on the way."""
-    hp = None
-    if models:
-        translator, rule = loaded(models[0])
-        hp = translator.hp
-        loaded.language = loaded.language or hp.tgt
-        if request.latent:
-            from aevnmt_tf.analysis import latent
-
-            latent.check(translator, rule)
+def _sets(request, models):
+    """The sets to evaluate on."""
+    hp, errors = models.hp, request.errors
     if request.ref:
-        return [evaluation_sets.from_files(request.ref, src=request.src, errors=request.errors)]
+        one = evaluation_sets.from_files(request.ref, src=request.src, errors=errors)
+        if models.paths and one.sources is None:
+            raise UserError(f"{next(iter(models.paths))} has nothing to translate: give --src")
+        return [one]
     if request.sets:
         names = [name or Path(prefix).name for name, prefix in request.sets]
         evaluation_sets.unique(names, what="test sets", how="--test NAME=PREFIX")
         return evaluation_sets.from_prefixes(
             dict(zip(names, (prefix for _, prefix in request.sets), strict=True)),
             src=None if hp is None else hp.src,
-            tgt=loaded.language if hp is None else hp.tgt,
-            errors=request.errors,
+            tgt=models.language if hp is None else hp.tgt,
+            errors=errors,
         )
-    own = models[0].split(",")[0]
-    sets = evaluation_sets.of_run(hp, run=own, errors=request.errors)
-    if report is not None:
-        files = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
-        report(f"evaluating on the run's own {files}")
-    return sets
+    own = next(iter(models.paths.values())).split(",")[0]
+    return evaluation_sets.of_run(hp, run=own, errors=errors)
 
 
-def _protect(sets, paths):
-    """Raise a UserError where a path that is to be written is a file of a set."""
-    files = [file for one in sets for file in (one.source_file, one.reference_file)]
-    for path in paths:
-        line_files.refuse_inputs(path, files)
+def _files(request, names, sets, systems):
+    """Where the translations of models go, by model and set; UserErrors about all outputs."""
+    inputs = [file for one in sets for file in (one.source_file, one.reference_file)]
+    inputs += [file for system in systems for file in system.files.values()]
+    for path in (request.output, *request.reports):
+        line_files.refuse_inputs(path, inputs)
+    for path in request.reports:
+        _check_writable(path)
+    if request.output is None:
+        return {name: {} for name in names}
+    if len(names) == len(sets) == 1 and not Path(request.output).is_dir():
+        files = {name: {sets[0].name: request.output} for name in names}
+    else:
+        folder = Path(request.output)
+        files = {name: evaluation.set_files(folder / name, sets) for name in names}
+    for path in (path for each in files.values() for path in each.values()):
+        line_files.refuse_inputs(path, inputs)
+        _check_writable(path)
+    return files
 
 
-def _translated(request, loaded, name, path, sets, report):
-    """The system that is a model."""
-    translator, rule = loaded(path)
-    loaded.check_languages(name, translator.hp)
-    system = evaluation.System(name, {})
+def _check_writable(path):
+    """Raise a UserError where a file cannot be written."""
+    folder = Path(path).absolute().parent
+    if os.path.isdir(path) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+        raise UserError(f"cannot write {path}: it is no file to write to")
+    if not os.path.exists(path) and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise UserError(f"cannot write {path}: {folder} is no folder to write in")
+
+
+def _translate(request, models, system, sets, files, report):
+    """Translate all sets with a model; `files` keep what comes of it."""
+    translator, rule = models(system.name)
     system.about = evaluation.about_run(
-        _runs(path), translator, rule, checkpoint=request.checkpoint, seed=request.seed
+        _runs(models.paths[system.name]),
+        translator,
+        rule,
+        checkpoint=request.checkpoint,
+        seed=request.seed,
     )
-    files = _files(request, name, sets)
-    _protect(sets, files.values())
     for one in sets:
-        if one.sources is None:
-            raise UserError(f"{name} has nothing to translate: give --src")
         evaluation.translate_set(
             system, one, translator, rule, seed=request.seed, report=report
         )
         if files:
             evaluation.keep(system, one.name, files[one.name])
-    return system
 
 
-def _files(request, name, sets):
-    """Where the translations of a model go, by the name of the set."""
-    if request.output is None:
-        return {}
-    models = [one for one in request.systems if one[0]]
-    if len(models) == len(sets) == 1 and not Path(request.output).is_dir():
-        folder = Path(request.output).absolute().parent
-        if not (folder.is_dir() and os.access(folder, os.W_OK)):
-            raise UserError(f"cannot write {request.output}: {folder} is no folder to write in")
-        return {sets[0].name: request.output}
-    return evaluation.set_files(Path(request.output) / name, sets)
-
-
-def _read(request, loaded, name, path, sets, report):
+def _read(request, name, path, sets):
     """The system that is a file of translations, or a folder of them."""
     system = evaluation.System(name, {}, about={"hypotheses": path})
     if len(sets) > 1 and not Path(path).is_dir():
@@ -239,8 +269,6 @@ def _significance(request, systems, sets, report):
     from aevnmt_tf.analysis import significance
 
     names = [name for name in request.metrics if name in metrics.NAMES]
-    if not names:
-        raise UserError("--significance is for bleu, chrf and ter: add one to --metrics")
     tested = {}
     for set_name in [*(one.name for one in sets), *([ALL] if len(sets) > 1 else [])]:
         tested[set_name] = {}
@@ -256,10 +284,10 @@ def _significance(request, systems, sets, report):
     return {"kind": request.significance, "baseline": systems[0].name, "sets": tested}
 
 
-def _latent(request, loaded, path, sets, report):
+def _latent(request, loaded, sets, report):
     from aevnmt_tf.analysis import latent
 
-    translator, rule = loaded(path)
+    translator, rule = loaded
     return latent.diagnose(
         translator,
         [line for one in sets for line in one.sources],

@@ -34,8 +34,7 @@ def diagnose(translator, sources, references, *, decoding, samples=10, seed=1, r
         report: called with sentences about the progress; None: quiet.
     """
     check(translator, decoding)
-    if len(sources) < 2:
-        raise UserError("--latent needs two sentences or more, to give one the z of another")
+    check_lines(len(sources))
     loc, scale = translator.posterior(sources, references)
     kl = kl_by_dimension(loc, scale).mean(axis=0)  # [Z]
     information = mutual_information(loc, scale, samples=samples, seed=seed)
@@ -57,6 +56,12 @@ def diagnose(translator, sources, references, *, decoding, samples=10, seed=1, r
         ),
     }
     return {**found, **verdict(found)}
+
+
+def check_lines(count):
+    """Raise a UserError where there are too few sentences."""
+    if count < 2:
+        raise UserError("--latent needs two sentences or more, to give one the z of another")
 
 
 def check(translator, decoding):

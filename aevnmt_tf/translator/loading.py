@@ -4,7 +4,6 @@ from pathlib import Path
 
 from aevnmt_tf import hparams, run_directory, text
 from aevnmt_tf import model as models
-from aevnmt_tf.errors import UserError
 from aevnmt_tf.translator.ensemble import Ensemble
 from aevnmt_tf.translator.lines import Translator
 
@@ -20,15 +19,9 @@ def load(run, *, checkpoint=None, **overrides) -> Translator:
     if isinstance(run, list | tuple):
         members = [load(one, checkpoint=checkpoint, **overrides) for one in run]
         return members[0] if len(members) == 1 else Ensemble(members, names=run)
-    run = Path(run)
-    if not (run / run_directory.HPARAMS).is_file():
-        raise UserError(
-            f"{run} is not a run: it has no {run_directory.HPARAMS}; give the out_dir of a "
-            "training run"
-        )
-    hp = hparams.load(run / run_directory.HPARAMS, **overrides)
+    hp = hparams.load(run_directory.settings_file(run), **overrides)
     weights = run_directory.find_weights(run, checkpoint=checkpoint)
-    folder = run / run_directory.TEXT
+    folder = Path(run) / run_directory.TEXT
     marks = {"sos": hp.sos, "eos": hp.eos}
     x_tokenizer = text.load(folder, hp.src, **marks)
     y_tokenizer = x_tokenizer if hp.share_vocab else text.load(folder, hp.tgt, **marks)
