@@ -94,7 +94,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
     ),
     "machine": (
         Setting("distribute", str, "auto", "auto: all GPUs of the machine, several workers "
-                "where TF_CONFIG is set", ("auto", "none", "mirrored", "multi_worker")),
+                "where TF_CONFIG names two or more",
+                ("auto", "none", "mirrored", "multi_worker")),
         Setting("precision", str, "float32", "of the large products",
                 ("float32", "mixed_bfloat16")),
         Setting("jit_compile", str, "auto", "compile with XLA; auto: where it is faster",
