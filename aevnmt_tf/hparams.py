@@ -148,7 +148,7 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "symbol of the vocabulary, such as <bt>; null: none"),
     ),
     "decoding": (
-        Setting("infer_batch_size", int, 64, "sentences translated at a time", at_least=1),
+        Setting("infer_batch_size", int, 64, "most sentences translated at a time", at_least=1),
         Setting("beam_width", int, 10, "0: greedy, or sampling with a temperature", at_least=0),
         Setting("length_penalty_weight", float, 1.0, "w in ((5 + length) / 6)^w", at_least=0),
         Setting("sampling_temperature", float, 0.0, "above 0: sample instead of search",

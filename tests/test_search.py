@@ -511,15 +511,42 @@ def test_best_words_is_top_k(seed, size, count, levels):
     np.testing.assert_array_equal(words, expected.indices)
 
 
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.sampled_from([5, 67, 400, 1023, 1024]),
+    width=st.sampled_from([1, 3, 40]),
+    levels=st.sampled_from([3, 40, 10**6]),
+    dead=st.booleans(),
+)
+@settings(max_examples=40)
+def test_best_continuations_are_those_of_the_whole_table(seed, size, width, levels, dead):
+    """Of K V log-probabilities a sentence, ties in order; a dead hypothesis is never better."""
+    random = np.random.default_rng(seed)
+    logits = tf.constant(random.integers(0, levels, (2 * width, size)).astype(np.float32))
+    live = random.normal(size=(2, width)).astype(np.float32)
+    if dead:
+        live[:, 1:] = -np.inf
+    count = min(2 * width, width * size)
+    log_probs = logits - vocabulary.log_sum_exp(logits)[:, None]
+    table = tf.reshape(log_probs, [2, width, size]) + live[:, :, None]
+    expected = tf.math.top_k(tf.reshape(table, [2, -1]), count)
+    got, words, parents = vocabulary.best_continuations(logits, tf.constant(live), count=count)
+    np.testing.assert_array_equal(got, expected.values)
+    assert (0 <= words.numpy()).all() and (words.numpy() < size).all()
+    real = np.isfinite(got)
+    assert real[:, : min(count, size)].all()
+    np.testing.assert_array_equal(words.numpy()[real], (expected.indices.numpy() % size)[real])
+    np.testing.assert_array_equal(
+        parents.numpy()[real], (expected.indices.numpy() // size)[real]
+    )
+
+
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
-def test_both_ways_to_the_normaliser(scale):
+def test_the_normaliser(scale):
     logits = scale * np.random.default_rng(3).normal(size=(7, 50))
     expected = np.logaddexp.reduce(logits, axis=1)  # in float64
-    logits = tf.constant(logits, tf.float32)
-    best, word = tf.math.top_k(logits, 1)
-    got = vocabulary.log_normaliser(logits, best=best, word=word)[:, 0]
+    got = vocabulary.log_sum_exp(tf.constant(logits, tf.float32))
     np.testing.assert_allclose(got, expected, rtol=1e-6)
-    np.testing.assert_allclose(vocabulary.log_sum_exp(logits), expected, rtol=1e-6)
 
 
 def test_large_logits_do_not_overflow():

@@ -47,6 +47,17 @@ def test_all_cores_get_as_many_batches(count, most, workers):
     assert math.ceil(count / max(1, size - 1)) > fewest_rounds * workers or size == 1
 
 
+@pytest.mark.parametrize(
+    "most, hypotheses, on_cpu, on_gpu",
+    [(64, 1, 64, 64), (64, 10, 38, 64), (64, 32, 12, 32), (4, 10, 4, 4), (300, 1, 300, 300)],
+)
+def test_batches_fit_into_caches_or_memory(monkeypatch, most, hypotheses, on_cpu, on_gpu):
+    assert side_by_side.fitting_size(most, hypotheses=hypotheses) == on_cpu
+    monkeypatch.setattr(side_by_side, "_has_gpu", lambda: True)
+    assert side_by_side.fitting_size(most, hypotheses=hypotheses) == on_gpu
+    assert side_by_side.fitting_size(1, hypotheses=10**6) == 1
+
+
 def test_one_core_has_one_thread(monkeypatch):
     """The main one waits: only there is Ctrl-C heard."""
     monkeypatch.setattr(machine, "num_cores", lambda: 1)

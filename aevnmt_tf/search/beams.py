@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from aevnmt_tf.search.loop import run
 from aevnmt_tf.search.task import MINUS_INFINITY, Hypotheses, Task, length_penalty
-from aevnmt_tf.search.vocabulary import best_words, log_normaliser
+from aevnmt_tf.search.vocabulary import best_continuations
 
 
 def beam(task: Task, *, width, n_best=1, length_penalty_weight=0.0) -> Hypotheses:
@@ -101,23 +101,22 @@ def _advance_beam(logits, loop, *, task, width, weight):
 
 
 def _candidates(logits, loop, *, task, count):
-    """The best continuations: log-probabilities, words and parents [A, count], best first."""
-    old_width = loop.y.shape[1]
-    each = min(count, logits.shape[1])
-    values, words = best_words(logits, count=each)  # [A * k, each]
-    log_probs = values - log_normaliser(logits, best=values[:, :1], word=words[:, :1])
+    """The best continuations: log-probabilities, words and parents [A, count], best first.
+
+    Those that are forbidden keep their places, with minus infinity.
+    """
+    live = loop.carry.live  # [A, k]: one hypothesis before the first word
+    found = min(count, live.shape[1] * logits.shape[1])
+    log_probs, words, parents = best_continuations(logits, live, count=found)
     if task.min_length is not None:
         forbidden = (loop.t + 1 < task.min_length) & (words == task.eos)
         log_probs = tf.where(forbidden, MINUS_INFINITY, log_probs)
-    log_probs = tf.reshape(log_probs, [-1, old_width, each]) + loop.carry.live[:, :, None]
-    log_probs = tf.reshape(log_probs, [-1, old_width * each])
-    words = tf.reshape(words, [-1, old_width * each])
-    missing = max(0, count - old_width * each)  # a beam wider than there are words
-    log_probs = tf.pad(log_probs, [[0, 0], [0, missing]], constant_values=MINUS_INFINITY)
-    words = tf.pad(words, [[0, 0], [0, missing]], constant_values=task.eos)
-    log_probs, best = tf.math.top_k(log_probs, count)
-    parents = tf.minimum(best // each, old_width - 1)
-    return log_probs, tf.gather(words, best, batch_dims=1), parents
+    missing = [[0, 0], [0, count - found]]  # a beam wider than there are words
+    return (
+        tf.pad(log_probs, missing, constant_values=MINUS_INFINITY),
+        tf.pad(words, missing, constant_values=task.eos),
+        tf.pad(parents, missing),
+    )
 
 
 def _trace_back(task, loop):

@@ -4,10 +4,9 @@ import tensorflow as tf
 
 from aevnmt_tf.search.task import MINUS_INFINITY
 
-# Words of a chunk: 16 is the quickest on a CPU for vocabularies of some thousand words. One
-# that divides the vocabulary saves a copy of the logits.
-CHUNK = 16
-OTHERS = (15, 17, 14, 18, 13, 19, 12, 20, 11, 21, 10, 22, 23, 24, 25)
+# Words of a chunk, the quickest size on a CPU for vocabularies of some thousand words first.
+# One that divides the vocabulary saves a copy of the logits.
+CHUNKS = sorted(range(16, 65), key=lambda size: abs(size - 32))
 
 
 def best_words(logits, *, count):
@@ -16,32 +15,78 @@ def best_words(logits, *, count):
     A word among the `count` best is in one of the `count` chunks with the highest maxima, so
     only these chunks need a closer look.
     """
-    size = logits.shape[1]
-    if size <= 2 * count * CHUNK:
-        return tf.math.top_k(logits, count)
-    chunk = next((c for c in (CHUNK, *OTHERS) if size % c == 0), CHUNK)
-    if size % chunk:
-        pad = [[0, 0], [0, -size % chunk]]
-        logits = tf.pad(logits, pad, constant_values=MINUS_INFINITY)
-    chunks = tf.reshape(logits, [-1, -(-size // chunk), chunk])
-    _, best = tf.math.top_k(tf.reduce_max(chunks, 2), count)
-    best = tf.sort(best, axis=1)  # equal words in the order of the vocabulary
-    closer = tf.reshape(tf.gather(chunks, best, batch_dims=1), [-1, count * chunk])
-    values, places = tf.math.top_k(closer, count)
-    words = tf.gather(best, places // chunk, batch_dims=1) * chunk + places % chunk
-    return values, words
+    chunks = _in_chunks(logits, rows=1, count=count)
+    best, closer = _best_chunks(chunks, tf.reduce_max(chunks, 2), count=count)
+    values, words = _best_inside(best, closer, count=count)
+    return values, tf.minimum(words, logits.shape[1] - 1)
+
+
+def best_continuations(logits, live, *, count):
+    """The most probable words after the K hypotheses of each sentence, in the same way.
+
+    Args:
+        logits: [A * K, V], finite.
+        live: [A, K] log-probabilities of the hypotheses.
+        count: how many continuations a sentence gets, K V at most.
+
+    Returns:
+        Log-probabilities, words and hypotheses [A, count], best first.
+    """
+    width, size = live.shape[1], logits.shape[1]
+    chunks = _in_chunks(logits, rows=width, count=count)  # [A * K, V / c, c]
+    maxima = tf.reduce_max(chunks, 2)
+    normaliser = _log_sum_exp(logits, best=tf.reduce_max(maxima, 1))
+    normaliser = tf.reshape(normaliser, [-1, width, 1])  # [A, K, 1]
+    num_chunks, chunk = chunks.shape[1:]
+    maxima = tf.reshape(maxima, [-1, width, num_chunks]) - normaliser + live[:, :, None]
+    maxima, chunks = (
+        tf.reshape(maxima, [-1, width * num_chunks]),
+        tf.reshape(chunks, [-1, width * num_chunks, chunk]),
+    )
+    best, closer = _best_chunks(chunks, maxima, count=count)  # [A, count], [A, count, c]
+    parents = best // num_chunks
+    closer -= tf.gather(normaliser, parents, batch_dims=1)
+    closer += tf.gather(live, parents, batch_dims=1)[:, :, None]
+    log_probs, places = _best_inside(best, closer, count=count)
+    words = tf.minimum(places % (num_chunks * chunk), size - 1)
+    return log_probs, words, places // (num_chunks * chunk)
 
 
 def log_sum_exp(logits):
     """Return log sum exp [N] of logits [N, V]."""
-    shift = tf.reduce_max(logits, 1)
-    return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
+    return _log_sum_exp(logits, best=tf.reduce_max(logits, 1))
 
 
-def log_normaliser(logits, *, best, word):
-    """The same [N, 1] for whoever knows the highest logit `best` [N, 1] and its `word` [N, 1].
+def _log_sum_exp(logits, *, best):
+    """The same for whoever knows the highest logits [N].
 
-    The probability of that word, which is 1 / V at least, tells it: the softmax is one pass
+    The probability of the best word, which is 1 / V at least, tells it: the softmax is one pass
     where TensorFlow has oneDNN's kernels, the sum of exponentials is three.
     """
-    return best - tf.math.log(tf.gather(tf.nn.softmax(logits), word, batch_dims=1))
+    return best - tf.math.log(tf.reduce_max(tf.nn.softmax(logits), 1))
+
+
+def _in_chunks(logits, *, rows, count):
+    """[N, V] to [N, V / c, c]; chunks of one word where they would save nothing."""
+    size = logits.shape[1]
+    if rows * size <= 2 * count * CHUNKS[0]:
+        return logits[:, :, None]
+    chunk = next((c for c in CHUNKS if size % c == 0), CHUNKS[0])
+    if size % chunk:
+        pad = [[0, 0], [0, -size % chunk]]
+        logits = tf.pad(logits, pad, constant_values=MINUS_INFINITY)
+    return tf.reshape(logits, [-1, -(-size // chunk), chunk])
+
+
+def _best_chunks(chunks, maxima, *, count):
+    """Of chunks [A, M, c] with maxima [A, M] the best: their places and what is in them."""
+    _, best = tf.math.top_k(maxima, count)
+    best = tf.sort(best, axis=1)  # equal words in the order of the vocabulary
+    return best, tf.gather(chunks, best, batch_dims=1)
+
+
+def _best_inside(best, closer, *, count):
+    """The best values in chunks [A, count, c], and their places [A, count] among all values."""
+    chunk = closer.shape[2]
+    values, inside = tf.math.top_k(tf.reshape(closer, [-1, count * chunk]), count)
+    return values, tf.gather(best, inside // chunk, batch_dims=1) * chunk + inside % chunk

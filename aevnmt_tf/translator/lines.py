@@ -16,8 +16,6 @@ from aevnmt_tf.translator.graph import Graph
 from aevnmt_tf.translator.sampling import Sampling
 from aevnmt_tf.translator.scoring import Scoring
 
-USUAL = 16  # hypotheses of a line that infer_batch_size lines at a time have memory for
-
 
 @dataclasses.dataclass
 class Translation:
@@ -187,12 +185,12 @@ class Translator(Scoring, Sampling, Graph):
     def batches(self, lines, *, hypotheses=1):
         """Lines as batches of similar lengths: rows (places in `lines`), was_cut, x, x_len.
 
-        Lines with more than USUAL `hypotheses` come in smaller batches: each has its logits.
+        Lines with many `hypotheses` come in smaller batches.
         """
         if not lines:
             return
         x, x_len, was_cut = self._ids(lines, moses=self._x_moses, side="source")
-        most = max(1, self.hp.infer_batch_size * USUAL // max(USUAL, hypotheses))
+        most = side_by_side.fitting_size(self.hp.infer_batch_size, hypotheses=hypotheses)
         batch_size = side_by_side.even_size(len(lines), most=most)
         for rows in length_batches(x_len, batch_size=batch_size):
             time = x_len[rows].max()

@@ -15,6 +15,18 @@ import tensorflow as tf
 from aevnmt_tf import machine
 
 MOST = 4  # each batch needs memory of its own
+USUAL = 16  # hypotheses of a line for which `most` lines at a time have memory
+# Hypotheses of a batch on a CPU: the logits of more leave its caches between two passes over
+# them, fewer are not worth the way of the weights into these caches.
+CPU_ROWS = 384
+
+
+def fitting_size(most: int, *, hypotheses: int) -> int:
+    """How many lines, `most` or fewer, a batch has where each hypothesis has its logits."""
+    rows = most * USUAL
+    if not _has_gpu():
+        rows = min(rows, CPU_ROWS)
+    return max(1, min(most, rows // hypotheses))
 
 
 def even_size(count: int, *, most: int) -> int:
@@ -52,4 +64,8 @@ def run(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
 
 
 def _workers():
-    return 1 if tf.config.list_logical_devices("GPU") else min(MOST, machine.num_cores())
+    return 1 if _has_gpu() else min(MOST, machine.num_cores())
+
+
+def _has_gpu():
+    return bool(tf.config.list_logical_devices("GPU"))
