@@ -113,6 +113,7 @@ def _load(args):
     changes = {name: value for name, value in given.items() if value is not None}
     decoding = translators.Decoding.of(loaded.hp, **changes)
     loaded.check(decoding)
+    loaded.tabulate_words()
     return loaded, decoding
 
 

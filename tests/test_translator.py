@@ -37,7 +37,8 @@ def shared():
         ("tf_nmt", 3, True, {}),
     ],
 )
-def test_search_step_is_the_models_step(style, width, room, options, monkeypatch):
+@pytest.mark.parametrize("has_table", [False, True])
+def test_search_step_is_the_models_step(style, width, room, options, has_table, monkeypatch):
     if not room:
         monkeypatch.setattr(search_step, "MOST_PROJECTED", 10)
     model = tiny.build("source_only", decoder_style=style, **options)
@@ -55,13 +56,35 @@ def test_search_step_is_the_models_step(style, width, room, options, monkeypatch
     y = tf.random.stateless_uniform([rows], [3, 4], 0, tiny.VOCAB_Y, tf.int32)
     tiled = tf.nest.map_structure(lambda m: tf.repeat(m, width, axis=0), memory)
     expected = model.step(tiled, state, y)
-    step = search_step.make(model.decoder, model.emb_y, width=width)
+    words = search_step.word_table(model.decoder, model.emb_y) if has_table else None
+    assert (words is not None) == (has_table and style == "paper")
+    step = search_step.make(model.decoder, model.emb_y, width=width, words=words)
     carried = step.memory(memory)
     if (style, width) == ("paper", 3):
         assert (carried.logits.shape[1] > 0) == room  # where there is none, nothing is kept
     got = step(carried, state, y)
     for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_large_vocabularies_have_no_table(monkeypatch):
+    model = tiny.build("cond")
+    monkeypatch.setattr(search_step, "MOST_TABULATED", tiny.VOCAB_Y**2 - 1)
+    assert search_step.word_table(model.decoder, model.emb_y) is None
+
+
+@pytest.mark.parametrize("options", [{"search": "greedy"}, {}, {"search": "sample", "seed": 3}])
+def test_a_table_of_words_changes_no_translation(options):
+    expected, t = make().n_best(LINES, **options), make()
+    t.tabulate_words()
+    found = t.n_best(LINES, **options)
+    for a, b in zip(expected, found, strict=True):
+        assert [each.text for each in a] == [each.text for each in b]
+        np.testing.assert_allclose([x.score for x in a], [x.score for x in b], atol=1e-5)
+    # It was used: weights that change behind its back change the words' part alone no more.
+    t.model.emb_y.embeddings.assign(0 * t.model.emb_y.embeddings)
+    again = t.n_best(LINES, **options)
+    assert [[x.text for x in a] for a in again] == [[x.text for x in a] for a in found]
 
 
 # Translating.

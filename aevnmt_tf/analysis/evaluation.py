@@ -121,6 +121,7 @@ def load(run, *, checkpoint=None, decoding=None):
     loaded = translator.load(run, checkpoint=checkpoint, **settings)
     rule = _rule(loaded.hp, changes)
     loaded.check(rule)
+    loaded.tabulate_words()
     return loaded, rule
 
 

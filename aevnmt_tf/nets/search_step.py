@@ -5,7 +5,8 @@ or once a different word, and not once a hypothesis:
 
     W c_j = W sum_i a_i s_i = sum_i a_i (W s_i)          Eq. (att) in Eq. (dec) and Eq. (out-y)
 
-and all hypotheses of a sentence attend to one copy of the source.
+and all hypotheses of a sentence attend to one copy of the source. Where weights change no more,
+the products of all words can be kept in a table.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from aevnmt_tf.nets.precision import compute
 
 # Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
 MOST_PROJECTED = 1 << 26
+MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 words
 
 
 class SearchMemory(NamedTuple):
@@ -27,6 +29,13 @@ class SearchMemory(NamedTuple):
     source: Memory
     inputs: tf.Tensor  # [B, Tx, 3H] W s of the GRU, with its bias
     logits: tf.Tensor  # [B, Tx, V] W s of the output layer, with its bias
+
+
+class WordTable(NamedTuple):
+    """What each word adds, without bias."""
+
+    inputs: tf.Tensor  # [V, 3H] W e of the GRU
+    logits: tf.Tensor  # [V, V] W e of the output layer
 
 
 class _Weights(NamedTuple):
@@ -47,22 +56,26 @@ class PaperSearchStep:
     Args:
         decoder: a nets.PaperDecoder.
         embedding: the target's nets.Embedding.
-        width: K; with 1 there is nothing to share.
+        width: K; with 1 no two hypotheses share a source.
+        words: a WordTable of the decoder's weights as they are, or None.
     """
 
-    def __init__(self, decoder, embedding, *, width):
+    def __init__(self, decoder, embedding, *, width, words=None):
         self._decoder = decoder
         self._embedding = embedding
         self._width = width
+        self._words = words
+        self._has_parts = width > 1 or words is not None
         # Taken apart here, before the loop: inside it they would be copied for each word.
-        self._weights = None if width == 1 else _weights(decoder)
+        self._weights = _weights(decoder) if self._has_parts else None
 
     def memory(self, source):
         """A Memory as search should carry it."""
-        if self._width == 1:
+        if not self._has_parts:
             return source
         batch, time = tf.unstack(tf.shape(source.mask))
-        fits = batch * time <= MOST_PROJECTED // self._decoder.vocab_size
+        room = MOST_PROJECTED // self._decoder.vocab_size if self._width > 1 else 0
+        fits = batch * time <= room
         values = source.values[:, : tf.where(fits, time, 0)]
         w = self._weights
         # The weights of attention sum to one, so a bias may be added before they are applied.
@@ -74,7 +87,7 @@ class PaperSearchStep:
 
     def __call__(self, memory, state, y):
         """As model.Aevnmt.step, for y [B * K] and a memory of B rows."""
-        if self._width == 1:
+        if not self._has_parts:
             e = self._embedding(y)
             features, state, attention = self._decoder.step(e, memory, state)
             return self._decoder.out_y(features), state, attention
@@ -82,9 +95,7 @@ class PaperSearchStep:
         w = self._weights
         attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
         from_c = self._from_context(attention, memory, w)
-        words, place = tf.unique(y)
-        e = compute(self._decoder, self._embedding(words))  # [words, E]
-        from_e = [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
+        from_e = self._from_words(y, w)
         _, recurrent, _, second = first.weights_of()
         old = compute(first, state.hidden[0])
         parts = first.cell.parts(recurrent)
@@ -97,6 +108,14 @@ class PaperSearchStep:
         attention = tf.reshape(attention, [tf.size(y), tf.shape(attention)[-1]])
         state = DecoderState(tuple(hidden), state.feed)
         return tf.cast(logits, tf.float32), state, attention
+
+    def _from_words(self, y, w):
+        """What the last words add to the GRU's inputs [B * K, 3H] and the logits [B * K, V]."""
+        if self._words is not None:
+            return [tf.gather(part, y) for part in self._words]
+        words, place = tf.unique(y)
+        e = compute(self._decoder, self._embedding(words))  # [words, E]
+        return [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
 
     def _from_context(self, attention, memory, w):
         """What the context adds to the GRU's inputs [B * K, 3H] and the logits [B * K, V]."""
@@ -128,8 +147,8 @@ def _weights(decoder):
 class TfNmtSearchStep:
     """The same for nets.TfNmtDecoder, whose output layer reads one vector alone."""
 
-    def __init__(self, decoder, embedding, *, width):
-        del width
+    def __init__(self, decoder, embedding, *, width, words=None):
+        del width, words
         self._decoder = decoder
         self._embedding = embedding
 
@@ -151,10 +170,20 @@ class TfNmtSearchStep:
         return decoder.out_y(feed), DecoderState(tuple(hidden), feed), attention
 
 
-def make(decoder, embedding, *, width):
+def make(decoder, embedding, *, width, words=None):
     """The search step of a decoder; see PaperSearchStep."""
     steps = {PaperDecoder: PaperSearchStep, TfNmtDecoder: TfNmtSearchStep}
-    return steps[type(decoder)](decoder, embedding, width=width)
+    return steps[type(decoder)](decoder, embedding, width=width, words=words)
+
+
+def word_table(decoder, embedding):
+    """The WordTable of weights as they are now; None where it is too large or of no use."""
+    size = decoder.vocab_size
+    if not isinstance(decoder, PaperDecoder) or size**2 > MOST_TABULATED:
+        return None
+    w = _weights(decoder)
+    e = compute(decoder, embedding(tf.range(size)))  # [V, E]
+    return WordTable(tf.matmul(e, w.inputs_e), tf.matmul(e, w.logits_e))
 
 
 def attend(bahdanau, state, memory):

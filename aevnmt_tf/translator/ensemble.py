@@ -41,6 +41,11 @@ class Ensemble(Translator):
         )
         self.members = list(members)
 
+    def tabulate_words(self):
+        """See Graph."""
+        for member in self.members:
+            member.tabulate_words()
+
     def z(self, x, x_len, *, kind="mean", seeds=None):
         """What to predict with: a tuple of z [B, Z] or None, one for each model."""
         seeds = self._split(tf.zeros_like(x_len) if seeds is None else seeds)

@@ -3,6 +3,8 @@
 text -> ids -> z -> encoder -> search -> ids -> text
 """
 
+import types
+
 import tensorflow as tf
 
 from aevnmt_tf import model as models
@@ -35,6 +37,16 @@ class Graph(tf.Module):
         self.x_tokenizer = x_tokenizer
         self.y_tokenizer = y_tokenizer
         self.hp = hp
+        self._words = types.SimpleNamespace(table=None)  # hidden from SavedModel
+
+    def tabulate_words(self):
+        """Make search quicker where many sentences come and weights change no more.
+
+        What each word adds to the decoder's sums is computed once, for what is traced from here
+        on; see search_step.WordTable. It is not part of an exported model, which it would
+        multiply.
+        """
+        self._words.table = search_step.word_table(self.model.decoder, self.model.emb_y)
 
     def encode(self, source):
         """Strings [B] -> x [B, Tx], x_len [B], and whether a line was cut [B]."""
@@ -126,7 +138,9 @@ class Graph(tf.Module):
 
     def begin(self, x, x_len, z, *, width):
         """Where a search for `width` hypotheses starts: step function, memory and state."""
-        step = search_step.make(self.model.decoder, self.model.emb_y, width=width)
+        step = search_step.make(
+            self.model.decoder, self.model.emb_y, width=width, words=self._words.table
+        )
         memory, state = self.model.start(x, x_len, z)
         return step, step.memory(memory), state
 

@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     translator = translators.load(
         args.model, checkpoint=args.checkpoint, infer_batch_size=args.batch_size
     )
+    translator.tabulate_words()
     before = machine.gemm_gflops()
     results = measure(translator, lines, args)
     description = machine.description()
