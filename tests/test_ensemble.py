@@ -67,6 +67,15 @@ def test_scores_are_those_of_the_mean_probabilities(members, both):
             assert t.z[0].shape == (4,) and t.z[1] is None, "cond has no z"
 
 
+def test_a_table_of_words_changes_no_translation(members, both):
+    expected, again = both.n_best(LINES, n_best=2), Ensemble(members)
+    again.tabulate_words()
+    assert all(member._words.table is not None for member in members)
+    for a, b in zip(expected, again.n_best(LINES, n_best=2), strict=True):
+        assert [each.text for each in a] == [each.text for each in b]
+        np.testing.assert_allclose([x.score for x in a], [x.score for x in b], atol=1e-5)
+
+
 def test_greedy_takes_the_word_with_the_highest_mean(members, both):
     x, x_len, _ = both.encode(tf.constant(["a b c"]))
     first = both.search(

@@ -44,6 +44,7 @@ class _Weights(NamedTuple):
     inputs_c: tf.Tensor  # [2H, 3H]
     inputs_e: tf.Tensor  # [E, 3H]
     inputs_bias: tf.Tensor  # [3H]
+    recurrent: tuple  # what the GRU's cell makes of its recurrent kernel
     logits_t: tf.Tensor  # [H, V]
     logits_e: tf.Tensor  # [E, V]
     logits_c: tf.Tensor  # [2H, V]
@@ -96,10 +97,8 @@ class PaperSearchStep:
         attention = attend(self._decoder.bahd, state.hidden[0], memory.source)  # Eq. (att)
         from_c = self._from_context(attention, memory, w)
         from_e = self._from_words(y, w)
-        _, recurrent, _, second = first.weights_of()
-        old = compute(first, state.hidden[0])
-        parts = first.cell.parts(recurrent)
-        t = first.cell.step(from_c[0] + from_e[0], old, parts, second)[0]  # Eq. (dec)
+        old, second = compute(first, state.hidden[0]), first.weights_of()[3]
+        t = first.cell.step(from_c[0] + from_e[0], old, w.recurrent, second)[0]  # Eq. (dec)
         hidden = [t]
         for layer, old in zip(others, state.hidden[1:], strict=True):
             t = layer.step(t, old)
@@ -136,12 +135,13 @@ class PaperSearchStep:
 
 
 def _weights(decoder):
-    kernel, _, bias, _ = decoder.grus[0].weights_of()
+    kernel, recurrent, bias, _ = decoder.grus[0].weights_of()
+    recurrent = decoder.grus[0].cell.parts(recurrent)
     e, c, t = decoder.input_size, decoder.memory_size, decoder.units
     inputs_c, inputs_e = tf.split(kernel, [c, e])
     out, out_bias = (compute(decoder, v) for v in (decoder.out_y.kernel, decoder.out_y.bias))
     logits_t, logits_e, logits_c = tf.split(out, [t, e, c])
-    return _Weights(inputs_c, inputs_e, bias, logits_t, logits_e, logits_c, out_bias)
+    return _Weights(inputs_c, inputs_e, bias, recurrent, logits_t, logits_e, logits_c, out_bias)
 
 
 class TfNmtSearchStep:
