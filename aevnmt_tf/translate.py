@@ -111,7 +111,7 @@ def _load(args):
     )
     given = {name: getattr(args, name) for name in names.split()}
     changes = {name: value for name, value in given.items() if value is not None}
-    decoding = translators.Decoding.of(loaded.hp, **changes)
+    decoding = translators.Decoding.of(loaded.hp, given=overrides, **changes)
     loaded.check(decoding)
     loaded.tabulate_words()
     return loaded, decoding

@@ -273,6 +273,10 @@ def test_one_translation_is_scored_where_a_run_gives_several(tmp_path):
     save_run(tmp_path / "run", beam_width=5, num_translations_per_input=5)
     hp = evaluation.settings_of(tmp_path / "run", decoding={"beam_width": 2})
     assert (hp.beam_width, hp.num_translations_per_input) == (2, 1)
+    with pytest.raises(UserError, match="beam_width is for beam or refine search"):
+        evaluation.settings_of(tmp_path / "run", decoding={"beam_width": 2, "search": "greedy"})
+    greedy = {"beam_width": 0, "search": "greedy"}
+    assert evaluation.settings_of(tmp_path / "run", decoding=greedy).beam_width == 0
 
 
 def test_models_are_loaded_one_after_the_other(command, runs, data, tmp_path, monkeypatch):

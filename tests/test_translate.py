@@ -245,6 +245,7 @@ def broken_gzip(path):
         (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is the input as well"),
         (["--search", "viterbi"], "invalid choice: 'viterbi'"),
         (["--beam_width", "-1"], "beam_width"),
+        (["--search", "mbr", "--beam_width", "5"], "beam_width is for beam or refine search"),
         (["--n_best", "0"], "--n_best"),
         (["--n_best", "2"], "n_best 2 is more than greedy search finds"),
         (["--num_z", "2"], "num_z above 1 needs z sample"),

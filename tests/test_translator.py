@@ -296,6 +296,8 @@ def test_many_hypotheses_come_in_smaller_batches(monkeypatch, changes, size):
         ({"num_samples": 5, "search": "sample"}, "num_samples is for mbr search"),
         ({"refine_steps": 2}, "refine_steps is for refine search"),
         ({"top_k": 3}, "top_k is for sample or mbr search, .* search sample, or leave top_k"),
+        ({"beam_width": 3}, "beam_width is for beam or refine search, and this is greedy"),
+        ({"given": {"sampling_temperature": 0.5}}, "sampling_temperature is for sample or mbr"),
     ],
 )
 def test_options_of_another_rule_are_refused(changes, sentence):

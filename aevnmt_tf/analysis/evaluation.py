@@ -119,7 +119,7 @@ def load(run, *, checkpoint=None, decoding=None):
 
     settings, changes = _settings_and_changes(decoding)
     loaded = translator.load(run, checkpoint=checkpoint, **settings)
-    rule = _rule(loaded.hp, changes)
+    rule = _rule(loaded.hp, changes, settings)
     loaded.check(rule)
     loaded.tabulate_words()
     return loaded, rule
@@ -135,7 +135,7 @@ def settings_of(run, *, checkpoint=None, decoding=None):
     for one in _listed(run):
         found.append(hparams.load(run_directory.settings_file(one), **settings))
         run_directory.find_weights(one, checkpoint=checkpoint)
-    _rule(found[0], changes)
+    _rule(found[0], changes, settings)
     return found[0]
 
 
@@ -146,15 +146,15 @@ def _settings_and_changes(decoding):
     return settings, changes
 
 
-def _rule(hp, changes):
-    """How a run with these settings searches."""
+def _rule(hp, changes, settings):
+    """How a run with these settings, some of which were given for it, searches."""
     from aevnmt_tf import translator
 
     fields = {one.name for one in dataclasses.fields(translator.Decoding)}
     for key in changes:
         if key not in fields:
             raise UserError(f"{key} is no setting of decoding")
-    return translator.Decoding.of(hp, **{**changes, "n_best": 1})
+    return translator.Decoding.of(hp, given=settings, **{**changes, "n_best": 1})
 
 
 def about_run(run, translator, rule, *, checkpoint, seed):

@@ -17,6 +17,8 @@ CHOICES = {
 DRAWS_Z = ("mbr", "refine")  # decision rules that are about draws of z
 # What matters to some rules alone.
 MEANT_FOR = {
+    "beam_width": ("beam", "refine"),
+    "sampling_temperature": ("sample", "mbr"),
     "num_samples": ("mbr",),
     "utility": ("mbr",),
     "refine_steps": ("refine",),
@@ -69,8 +71,11 @@ class Decoding:
     force_length: int | None = None
 
     @classmethod
-    def of(cls, hp, **changes):
-        """What the settings say, with changes."""
+    def of(cls, hp, *, given=None, **changes):
+        """What the settings say, with changes; one that would do nothing is refused.
+
+        So is what was `given` for this search of the settings. 0 turns a rule's setting off.
+        """
         wants_beam = changes.get("search") in ("beam", "refine") and "beam_width" not in changes
         if hp.sampling_temperature > 0 and wants_beam:
             raise UserError(
@@ -87,7 +92,8 @@ class Decoding:
             "max_length": hp.tgt_max_len_infer,
         }
         found = cls(**{**values, **changes})
-        for name in changes:
+        given = [name for name, value in (given or {}).items() if value]
+        for name in (*given, *changes):
             rules = MEANT_FOR.get(name, (found.search,))
             if found.search not in rules:
                 raise UserError(
