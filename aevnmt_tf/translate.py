@@ -113,7 +113,6 @@ def _load(args):
     changes = {name: value for name, value in given.items() if value is not None}
     decoding = translators.Decoding.of(loaded.hp, given=overrides, **changes)
     loaded.check(decoding)
-    loaded.tabulate_words()
     return loaded, decoding
 
 

@@ -527,7 +527,8 @@ def test_best_continuations_are_those_of_the_whole_table(seed, size, width, leve
     if dead:
         live[:, 1:] = -np.inf
     count = min(2 * width, width * size)
-    log_probs = logits - vocabulary.log_sum_exp(logits)[:, None]
+    normaliser = vocabulary.log_normaliser(logits, best=tf.reduce_max(logits, 1))
+    log_probs = logits - normaliser[:, None]
     table = tf.reshape(log_probs, [2, width, size]) + live[:, :, None]
     expected = tf.math.top_k(tf.reshape(table, [2, -1]), count)
     got, words, parents = vocabulary.best_continuations(logits, tf.constant(live), count=count)
@@ -542,11 +543,13 @@ def test_best_continuations_are_those_of_the_whole_table(seed, size, width, leve
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
-def test_the_normaliser(scale):
+def test_both_ways_to_the_normaliser(scale):
     logits = scale * np.random.default_rng(3).normal(size=(7, 50))
     expected = np.logaddexp.reduce(logits, axis=1)  # in float64
-    got = vocabulary.log_sum_exp(tf.constant(logits, tf.float32))
+    logits = tf.constant(logits, tf.float32)
+    got = vocabulary.log_normaliser(logits, best=tf.reduce_max(logits, 1))
     np.testing.assert_allclose(got, expected, rtol=1e-6)
+    np.testing.assert_allclose(vocabulary.log_sum_exp(logits), expected, rtol=1e-6)
 
 
 def test_large_logits_do_not_overflow():

@@ -49,9 +49,10 @@ def test_all_cores_get_as_many_batches(count, most, workers):
 
 @pytest.mark.parametrize(
     "most, hypotheses, on_cpu, on_gpu",
-    [(64, 1, 64, 64), (64, 10, 38, 64), (64, 32, 12, 32), (4, 10, 4, 4), (300, 1, 300, 300)],
+    [(64, 1, 64, 64), (64, 10, 38, 64), (64, 32, 12, 32), (4, 10, 4, 4), (500, 1, 500, 500)],
 )
 def test_batches_fit_into_caches_or_memory(monkeypatch, most, hypotheses, on_cpu, on_gpu):
+    monkeypatch.setattr(side_by_side, "_has_gpu", lambda: False)
     assert side_by_side.fitting_size(most, hypotheses=hypotheses) == on_cpu
     monkeypatch.setattr(side_by_side, "_has_gpu", lambda: True)
     assert side_by_side.fitting_size(most, hypotheses=hypotheses) == on_gpu

@@ -76,15 +76,36 @@ def test_large_vocabularies_have_no_table(monkeypatch):
 @pytest.mark.parametrize("options", [{"search": "greedy"}, {}, {"search": "sample", "seed": 3}])
 def test_a_table_of_words_changes_no_translation(options):
     expected, t = make().n_best(LINES, **options), make()
-    t.tabulate_words()
+    t.is_final = True
     found = t.n_best(LINES, **options)
     for a, b in zip(expected, found, strict=True):
         assert [each.text for each in a] == [each.text for each in b]
         np.testing.assert_allclose([x.score for x in a], [x.score for x in b], atol=1e-5)
-    # It was used: weights that change behind its back change the words' part alone no more.
+    # It was used: what the embeddings have become since matters no more.
     t.model.emb_y.embeddings.assign(0 * t.model.emb_y.embeddings)
     again = t.n_best(LINES, **options)
     assert [[x.text for x in a] for a in again] == [[x.text for x in a] for a in found]
+    # TensorFlow keeps what a function captures for ever.
+    (function,) = (f for key, f in t._kept.functions.items() if "search" in key)
+    shape = t._kept.words.logits.shape
+    assert all(each.shape != shape for each in function.captured_inputs)
+    assert any(each.shape == shape for each in function.inputs)
+
+
+def test_few_lines_and_weights_that_may_change_have_no_table():
+    t = make(beam_width=0)
+    assert t.translate(LINES) and t._kept.words is None
+    t.is_final = True
+    few = LINES[: t.hp.infer_batch_size - 1]
+    assert t.translate(few) and t._kept.words is None
+    assert t.translate(LINES) and t._kept.words is not None
+
+
+def test_refine_searches_with_the_table():
+    options = {"search": "refine", "refine_steps": 1, "seed": 2}
+    expected, t = make("KLq").translate(LINES, **options), make("KLq")
+    t.is_final = True
+    assert t.translate(LINES, **options) == expected and t._kept.words is not None
 
 
 # Translating.

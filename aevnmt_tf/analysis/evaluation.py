@@ -121,7 +121,6 @@ def load(run, *, checkpoint=None, decoding=None):
     loaded = translator.load(run, checkpoint=checkpoint, **settings)
     rule = _rule(loaded.hp, changes, settings)
     loaded.check(rule)
-    loaded.tabulate_words()
     return loaded, rule
 
 

@@ -35,7 +35,7 @@ def best_continuations(logits, live, *, count):
     width, size = live.shape[1], logits.shape[1]
     chunks = _in_chunks(logits, rows=width, count=count)  # [A * K, V / c, c]
     maxima = tf.reduce_max(chunks, 2)
-    normaliser = _log_sum_exp(logits, best=tf.reduce_max(maxima, 1))
+    normaliser = log_normaliser(logits, best=tf.reduce_max(maxima, 1))
     normaliser = tf.reshape(normaliser, [-1, width, 1])  # [A, K, 1]
     num_chunks, chunk = chunks.shape[1:]
     maxima = tf.reshape(maxima, [-1, width, num_chunks]) - normaliser + live[:, :, None]
@@ -54,14 +54,15 @@ def best_continuations(logits, live, *, count):
 
 def log_sum_exp(logits):
     """Return log sum exp [N] of logits [N, V]."""
-    return _log_sum_exp(logits, best=tf.reduce_max(logits, 1))
+    shift = tf.reduce_max(logits, 1)
+    return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
 
 
-def _log_sum_exp(logits, *, best):
-    """The same for whoever knows the highest logits [N].
+def log_normaliser(logits, *, best):
+    """The same for whoever knows the highest logits `best` [N].
 
-    The probability of the best word, which is 1 / V at least, tells it: the softmax is one pass
-    where TensorFlow has oneDNN's kernels, the sum of exponentials is three.
+    The probability of the best word, which is 1 / V at least, tells it: with oneDNN's kernels
+    the softmax is one pass, the sum of exponentials is three.
     """
     return best - tf.math.log(tf.reduce_max(tf.nn.softmax(logits), 1))
 

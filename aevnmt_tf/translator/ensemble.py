@@ -38,13 +38,13 @@ class Ensemble(Translator):
             first.hp,
             x_moses=first._x_moses,
             y_moses=first._y_moses,
+            is_final=all(member.is_final for member in members),
         )
         self.members = list(members)
 
-    def tabulate_words(self):
-        """See Graph."""
-        for member in self.members:
-            member.tabulate_words()
+    def word_table(self):
+        """A tuple, one for each model."""
+        return tuple(member.word_table() for member in self.members)
 
     def z(self, x, x_len, *, kind="mean", seeds=None):
         """What to predict with: a tuple of z [B, Z] or None, one for each model."""
@@ -69,11 +69,12 @@ class Ensemble(Translator):
         for member in self.members:
             member.check(decoding)
 
-    def begin(self, x, x_len, z, *, width):
+    def begin(self, x, x_len, z, *, width, words=None):
         """Where a search starts: memory and state are tuples, one for each model."""
+        words = words or [None] * len(self.members)
         begun = [
-            member.begin(x, x_len, one, width=width)
-            for member, one in zip(self.members, z, strict=True)
+            member.begin(x, x_len, one, width=width, words=table)
+            for member, one, table in zip(self.members, z, words, strict=True)
         ]
         steps, memories, states = zip(*begun, strict=True)
 

@@ -3,8 +3,6 @@
 text -> ids -> z -> encoder -> search -> ids -> text
 """
 
-import types
-
 import tensorflow as tf
 
 from aevnmt_tf import model as models
@@ -37,16 +35,10 @@ class Graph(tf.Module):
         self.x_tokenizer = x_tokenizer
         self.y_tokenizer = y_tokenizer
         self.hp = hp
-        self._words = types.SimpleNamespace(table=None)  # hidden from SavedModel
 
-    def tabulate_words(self):
-        """Make search quicker where many sentences come and weights change no more.
-
-        What each word adds to the decoder's sums is computed once, for what is traced from here
-        on; see search_step.WordTable. It is not part of an exported model, which it would
-        multiply.
-        """
-        self._words.table = search_step.word_table(self.model.decoder, self.model.emb_y)
+    def word_table(self):
+        """What each word adds to the decoder's sums, with weights as they are; may be None."""
+        return search_step.word_table(self.model.decoder, self.model.emb_y)
 
     def encode(self, source):
         """Strings [B] -> x [B, Tx], x_len [B], and whether a line was cut [B]."""
@@ -99,10 +91,13 @@ class Graph(tf.Module):
         options = {"decoding": decoding, "with_attention": with_attention}
         return self.search_and_z(x, x_len, seeds=seeds, **options)[0]
 
-    def search_and_z(self, x, x_len, *, seeds, decoding, with_attention=False, z=None):
+    def search_and_z(
+        self, x, x_len, *, seeds, decoding, with_attention=False, z=None, words=None
+    ):
         """What `search` finds, and the z [B, K, Z] of each hypothesis (None without z).
 
-        A given z [B, Z] takes the place of the one that `decoding` says.
+        A given z [B, Z] takes the place of the one that `decoding` says. `words` is a
+        `word_table`, which makes the search quicker.
         """
         self.check(decoding)
         draws = decoding.draws
@@ -113,17 +108,16 @@ class Graph(tf.Module):
             if draws > 1 or decoding.search == "refine":
                 raise UserError("a z that is given is neither drawn nor refined: give z mean")
         elif decoding.search == "refine":
-            z = refine.refined_z(self, x, x_len, seeds=seeds, decoding=decoding)
+            z = refine.refined_z(self, x, x_len, seeds=seeds, decoding=decoding, words=words)
         else:
             z = self.z(x, x_len, kind=decoding.z, seeds=seeds)
-        found = self.search_with(
-            z, x, x_len, seeds=seeds, decoding=decoding, with_attention=with_attention
-        )
+        options = {"with_attention": with_attention, "words": words}
+        found = self.search_with(z, x, x_len, seeds=seeds, decoding=decoding, **options)
         return decoding.pool(found, z)
 
-    def search_with(self, z, x, x_len, *, seeds, decoding, with_attention=False):
+    def search_with(self, z, x, x_len, *, seeds, decoding, with_attention=False, words=None):
         """search.Hypotheses for one z a row."""
-        step, memory, state = self.begin(x, x_len, z, width=decoding.width)
+        step, memory, state = self.begin(x, x_len, z, width=decoding.width, words=words)
         task = search.Task(
             step,
             memory,
@@ -136,11 +130,9 @@ class Graph(tf.Module):
         )
         return decoding.run(task, seeds=seeds)
 
-    def begin(self, x, x_len, z, *, width):
+    def begin(self, x, x_len, z, *, width, words=None):
         """Where a search for `width` hypotheses starts: step function, memory and state."""
-        step = search_step.make(
-            self.model.decoder, self.model.emb_y, width=width, words=self._words.table
-        )
+        step = search_step.make(self.model.decoder, self.model.emb_y, width=width, words=words)
         memory, state = self.model.start(x, x_len, z)
         return step, step.memory(memory), state
 

@@ -49,13 +49,26 @@ class Translator(Scoring, Sampling, Graph):
         hp: the run's settings.
         x_moses: what turns raw text into what x_tokenizer reads, or None.
         y_moses: what turns what y_tokenizer writes into raw text, or None.
+        is_final: whether the weights change no more. Then what all sentences share is computed
+            once, when the first full batch comes: it is not worth it for a few lines.
     """
 
-    def __init__(self, model, x_tokenizer, y_tokenizer, hp, *, x_moses=None, y_moses=None):
+    def __init__(
+        self,
+        model,
+        x_tokenizer,
+        y_tokenizer,
+        hp,
+        *,
+        x_moses=None,
+        y_moses=None,
+        is_final=False,
+    ):
         super().__init__(model, x_tokenizer, y_tokenizer, hp)
         self._x_moses = x_moses
         self._y_moses = y_moses
-        self._traced = types.SimpleNamespace(functions={})  # hidden from SavedModel
+        self.is_final = is_final
+        self._kept = types.SimpleNamespace(functions={}, words=None)  # hidden from SavedModel
 
     def translate(self, lines: Iterable[str], *, seed=1, **changes) -> list[str]:
         """The best translation of each line; `changes` to the run's settings as in Decoding."""
@@ -129,13 +142,14 @@ class Translator(Scoring, Sampling, Graph):
     def _translate(self, lines, start, decoding, *, seed, details, z=None):
         """The results of some lines, the first of which is number `start` (from 0)."""
         rule, decoding = decoding, decoding.candidates
-        run = self._search_function(decoding, details=details, with_z=z is not None)
+        words = self._words(len(lines))
+        run = self._search_function(decoding, words, details=details, with_z=z is not None)
         results = [None] * len(lines)
 
         def search(batch):
             rows, was_cut, x, x_len = batch
             given = [] if z is None else [tf.constant(z[rows], tf.float32)]
-            found = run(x, x_len, tensors.seeds(seed, start + rows), *given)
+            found = run(x, x_len, tensors.seeds(seed, start + rows), *given, *_tables(words))
             return rows, was_cut, _map(lambda v: v.numpy(), found)
 
         # The longest first: in the end no core waits for it.
@@ -151,27 +165,36 @@ class Translator(Scoring, Sampling, Graph):
                 )
         return results
 
-    def _search_function(self, decoding, *, details, with_z):
-        """A traced search of x, x_len, seeds and, where it is given, z."""
-        options = {"decoding": decoding, "details": details}
+    def _words(self, num_lines):
+        """The word_table for so many lines, or None."""
+        is_worth_it = num_lines >= self.hp.infer_batch_size
+        if self._kept.words is None and self.is_final and is_worth_it:
+            self._kept.words = self.word_table()
+        return self._kept.words
 
-        def search(x, x_len, seeds):
+    def _search_function(self, decoding, words, *, details, with_z):
+        """A traced search of x, x_len, seeds, z where it is given, and the tables of words.
+
+        Tables are arguments: TensorFlow never forgets what a traced function has captured.
+        """
+
+        def search(x, x_len, seeds, *others):
+            others = iter(others)
+            z = next(others) if with_z else None
+            tables = _map(lambda _: next(others), words)
+            options = {"decoding": decoding, "details": details, "z": z, "words": tables}
             return self._search_batch(x, x_len, seeds, **options)
 
-        def search_with_z(x, x_len, seeds, z):
-            return self._search_batch(x, x_len, seeds, z=z, **options)
-
-        key = ("search", decoding, details)
         signature = [tensors.MATRIX, tensors.VECTOR, tensors.SEEDS]
-        if not with_z:
-            return self._function(key, search, signature)
-        signature.append(tensors.vectors(self.hp.z_dim))
-        return self._function((*key, "z"), search_with_z, signature)
+        if with_z:
+            signature.append(tensors.vectors(self.hp.z_dim))
+        signature += [tf.TensorSpec.from_tensor(table) for table in _tables(words)]
+        key = ("search", decoding, details, with_z, words is not None)
+        return self._function(key, search, signature)
 
-    def _search_batch(self, x, x_len, seeds, *, decoding, details, z=None):
-        found, z = self.search_and_z(
-            x, x_len, seeds=seeds, decoding=decoding, with_attention=details, z=z
-        )
+    def _search_batch(self, x, x_len, seeds, *, decoding, details, z, words):
+        options = {"with_attention": details, "z": z, "words": words}
+        found, z = self.search_and_z(x, x_len, seeds=seeds, decoding=decoding, **options)
         texts, scores = self.translations(found, x_len)
         outputs = {"texts": texts, "scores": scores, "log_probs": found.log_probs}
         outputs.update(lengths=found.lengths, x_len=x_len)
@@ -228,11 +251,16 @@ class Translator(Scoring, Sampling, Graph):
 
     def _function(self, key, function, signature):
         """One traced function for each way of decoding, whatever the shapes."""
-        functions = self._traced.functions
+        functions = self._kept.functions
         if key not in functions:
             traced = tf.function(function, input_signature=signature, autograph=False)
             functions[key] = traced.get_concrete_function()
         return functions[key]
+
+
+def _tables(words):
+    """The tensors of a word_table."""
+    return [table for table in tf.nest.flatten(words) if table is not None]
 
 
 def _map(function, nest):

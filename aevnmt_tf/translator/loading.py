@@ -33,4 +33,4 @@ def load(run, *, checkpoint=None, **overrides) -> Translator:
 
         found = text_folder.load_pipelines(hp, folder)
         pipelines = {"x_moses": found[hp.src], "y_moses": found[hp.tgt]}
-    return Translator(model, x_tokenizer, y_tokenizer, hp, **pipelines)
+    return Translator(model, x_tokenizer, y_tokenizer, hp, is_final=True, **pipelines)

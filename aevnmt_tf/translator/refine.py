@@ -15,7 +15,7 @@ import tensorflow as tf
 from aevnmt_tf import search, text
 
 
-def refined_z(graph, x, x_len, *, seeds, decoding):
+def refined_z(graph, x, x_len, *, seeds, decoding, words=None):
     """The z [B, Z] that the last search starts from.
 
     Args:
@@ -24,6 +24,7 @@ def refined_z(graph, x, x_len, *, seeds, decoding):
         x_len: [B].
         seeds: [B].
         decoding: its z says whether z is drawn or a mean, all along.
+        words: the graph's word_table, or None.
     """
     kind = decoding.z
     if decoding.refine_start == "prior":
@@ -36,7 +37,7 @@ def refined_z(graph, x, x_len, *, seeds, decoding):
     seeds_of = tf.transpose(search.split_seeds(seeds, count=decoding.refine_steps))  # [N, B]
 
     def improve(step, z):
-        draft = graph.search_with(z, x, x_len, seeds=seeds, decoding=one)
+        draft = graph.search_with(z, x, x_len, seeds=seeds, decoding=one, words=words)
         y, y_len = search.sentences(draft, eos=text.EOS)
         batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
         return step + 1, graph.posterior_z(batch, kind=kind, seeds=seeds_of[step])

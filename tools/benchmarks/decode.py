@@ -2,9 +2,10 @@
 
     tools/benchmark.py decode --model RUN --src F [--sentences 300] [--json]
 
-Text in, text out, with the path that translate and the exported model have. Every search runs
-over the sentences once before it is timed. "natural" translations are as long as the model
-makes them, "forced" ones all have --force_length subwords: equal work for every model.
+Text in, text out, with the path that translate has. Every search runs over the sentences once
+before it is timed (`first_seconds`: tracing, and the first search makes the table of words).
+"natural" translations are as long as the model makes them, "forced" ones all have
+--force_length subwords: equal work for every model.
 """
 
 import argparse
@@ -56,7 +57,6 @@ def run(args: argparse.Namespace) -> int:
     translator = translators.load(
         args.model, checkpoint=args.checkpoint, infer_batch_size=args.batch_size
     )
-    translator.tabulate_words()
     before = machine.gemm_gflops()
     results = measure(translator, lines, args)
     description = machine.description()
