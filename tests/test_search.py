@@ -543,11 +543,14 @@ def test_best_continuations_are_those_of_the_whole_table(seed, size, width, leve
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
-def test_both_ways_to_the_normaliser(scale):
+def test_all_ways_to_the_normaliser(scale):
     logits = scale * np.random.default_rng(3).normal(size=(7, 50))
     expected = np.logaddexp.reduce(logits, axis=1)  # in float64
     logits = tf.constant(logits, tf.float32)
     got = vocabulary.log_normaliser(logits, best=tf.reduce_max(logits, 1))
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    best, words = (v[:, 0] for v in tf.math.top_k(logits, 1))
+    got = vocabulary.log_normaliser(logits, best=best, words=words)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
     np.testing.assert_allclose(vocabulary.log_sum_exp(logits), expected, rtol=1e-6)
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import transposed
-from aevnmt_tf.nets.linear import project
+from aevnmt_tf.nets.cells import ready, transposed
+from aevnmt_tf.nets.linear import project, times
 from aevnmt_tf.nets.precision import compute
 from aevnmt_tf.nets.recurrent import arrays, write
 
@@ -143,7 +143,7 @@ class _Kept(NamedTuple):
 
 
 def _forward(x, start, source, w, dropout, *, cell):
-    parts, steps = cell.parts(w.recurrent_kernel), tf.shape(x)[0]
+    parts, steps = ready(cell.parts(w.recurrent_kernel)), tf.shape(x)[0]
 
     def body(t, h, kept):
         context, attention = attend(tf.matmul(h, w.query_kernel), source, w.v)  # Eq. (att)
@@ -170,12 +170,12 @@ def _backward(d_outputs, kept, start, source, w, dropout, *, cell):
         d_x, d_inner, d_h = cell.gradient(
             d_h + d_states[t], before[t], [s[t] for s in saved], parts
         )
-        d_context = tf.matmul(d_x, context_kernel)
+        d_context = times(d_x, context_kernel, columns=source.values.shape[-1])
         d_context = _dropped(d_context, dropout, t) + d_contexts[t]
         d_query, more_keys, more_v = attend_gradient(
             d_context, queries[t], attention[t], source, w.v
         )
-        d_h += tf.matmul(d_query, query_kernel)
+        d_h += times(d_query, query_kernel, columns=d_h.shape[-1])
         written = write(written, t, (d_x, d_inner, d_query, d_context))
         return t - 1, d_h, d_keys + more_keys, d_v + more_v, written
 

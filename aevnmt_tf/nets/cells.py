@@ -6,11 +6,14 @@
     h' = z * h + (1 - z) * c
 
 x = W f + b is made outside of the loop. Gates are stored in Keras' order (update, reset,
-candidate). `parts` cuts a recurrent kernel [H, 3H] into the matrices of a step's products, and
-`transposed` turns them round for the gradient: once, and not in every step.
+candidate). `parts` cuts a recurrent kernel [H, 3H] into the matrices of a step's products;
+`ready` and `transposed` make of them what a step and its gradient multiply with: once, and not
+in every step.
 """
 
 import tensorflow as tf
+
+from aevnmt_tf.nets.linear import apart, times
 
 
 class ResetBefore:
@@ -27,12 +30,13 @@ class ResetBefore:
 
     @staticmethod
     def step(x, h, parts, _):
-        """x [B, 3H], h [B, H] -> the new state [B, H] and what its gradient needs."""
+        """x [B, 3H], h [B, H] -> the new state [B, H] and what its gradient needs; the parts
+        are `ready`."""
         units = h.shape[-1]
         gates, candidate = parts
-        zr = tf.sigmoid(x[..., : 2 * units] + tf.matmul(h, gates))
+        zr = tf.sigmoid(x[..., : 2 * units] + times(h, gates, columns=2 * units))
         z, r = tf.split(zr, 2, axis=-1)
-        c = tf.tanh(x[..., 2 * units :] + tf.matmul(r * h, candidate))
+        c = tf.tanh(x[..., 2 * units :] + times(r * h, candidate, columns=units))
         return c + z * (h - c), (zr, c)
 
     @staticmethod
@@ -41,12 +45,13 @@ class ResetBefore:
         parts are `transposed`."""
         gates, candidate = parts
         zr, c = saved
+        units = h.shape[-1]
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
-        d_reset = tf.matmul(d_c, candidate)  # of r * h
+        d_reset = times(d_c, candidate, columns=units)  # of r * h
         d_zr = tf.concat([d_new * (h - c), d_reset * h], axis=-1) * zr * (1.0 - zr)
         d_h = d_new * z + d_reset * r
-        d_h += tf.matmul(d_zr, gates)
+        d_h += times(d_zr, gates, columns=units)
         return tf.concat([d_zr, d_c], axis=-1), d_zr, d_h
 
     @staticmethod
@@ -75,7 +80,7 @@ class ResetAfter:
     def step(x, h, parts, bias):
         """As ResetBefore.step, with the second bias [1, 3H]."""
         units = h.shape[-1]
-        inner = tf.matmul(h, parts[0]) + bias  # [B, 3H]
+        inner = times(h, parts[0], columns=3 * units) + bias  # [B, 3H]
         zr = tf.sigmoid(x[..., : 2 * units] + inner[..., : 2 * units])
         z, r = tf.split(zr, 2, axis=-1)
         inner_c = inner[..., 2 * units :]
@@ -90,7 +95,7 @@ class ResetAfter:
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
         d_zr = tf.concat([d_new * (h - c), d_c * inner_c], axis=-1) * zr * (1.0 - zr)
         d_inner = tf.concat([d_zr, d_c * r], axis=-1)  # [B, 3H]
-        d_h = d_new * z + tf.matmul(d_inner, parts[0])
+        d_h = d_new * z + times(d_inner, parts[0], columns=h.shape[-1])
         return tf.concat([d_zr, d_c], axis=-1), d_inner, d_h
 
     @staticmethod
@@ -103,12 +108,17 @@ class ResetAfter:
         )
 
 
+def ready(parts):
+    """The matrices of a step's products as it needs them."""
+    return [apart(part) for part in parts]
+
+
 def transposed(parts):
-    """The matrices of a step's products as its gradient needs them.
+    """The same as its gradient needs them.
 
     A product with a matrix that TensorFlow is to transpose takes twice as long on a CPU.
     """
-    return [tf.transpose(part) for part in parts]
+    return ready([tf.transpose(part) for part in parts])
 
 
 CELLS = {"before": ResetBefore, "after": ResetAfter}

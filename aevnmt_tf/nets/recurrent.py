@@ -15,7 +15,7 @@ import math
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import CELLS, transposed
+from aevnmt_tf.nets.cells import CELLS, ready, transposed
 from aevnmt_tf.nets.embedding import Words
 from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
@@ -63,10 +63,10 @@ def run_gru(x, start, kernel, bias, *, cell):
     @tf.custom_gradient
     def recurrence(x, start, *weights):
         parts, bias = cell.parts(weights[0]), weights[-1]
-        steps = tf.shape(x)[0]
+        matrices, steps = ready(parts), tf.shape(x)[0]
 
         def forward(t, h, kept):
-            new, saved = cell.step(x[t], h, parts, bias)
+            new, saved = cell.step(x[t], h, matrices, bias)
             return t + 1, new, write(kept, t, (new, *saved))
 
         _, _, kept = tf.while_loop(

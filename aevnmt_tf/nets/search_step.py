@@ -14,6 +14,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from aevnmt_tf.nets.attention import Memory
+from aevnmt_tf.nets.cells import ready
 from aevnmt_tf.nets.decoder import DecoderState, PaperDecoder, TfNmtDecoder
 from aevnmt_tf.nets.linear import project
 from aevnmt_tf.nets.precision import compute
@@ -44,7 +45,7 @@ class _Weights(NamedTuple):
     inputs_c: tf.Tensor  # [2H, 3H]
     inputs_e: tf.Tensor  # [E, 3H]
     inputs_bias: tf.Tensor  # [3H]
-    recurrent: tuple  # what the GRU's cell makes of its recurrent kernel
+    recurrent: list  # matrices of the GRU's cell, made of its recurrent kernel
     logits_t: tf.Tensor  # [H, V]
     logits_e: tf.Tensor  # [E, V]
     logits_c: tf.Tensor  # [2H, V]
@@ -136,7 +137,7 @@ class PaperSearchStep:
 
 def _weights(decoder):
     kernel, recurrent, bias, _ = decoder.grus[0].weights_of()
-    recurrent = decoder.grus[0].cell.parts(recurrent)
+    recurrent = ready(decoder.grus[0].cell.parts(recurrent))
     e, c, t = decoder.input_size, decoder.memory_size, decoder.units
     inputs_c, inputs_e = tf.split(kernel, [c, e])
     out, out_bias = (compute(decoder, v) for v in (decoder.out_y.kernel, decoder.out_y.bias))

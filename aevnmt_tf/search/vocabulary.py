@@ -58,13 +58,18 @@ def log_sum_exp(logits):
     return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
 
 
-def log_normaliser(logits, *, best):
-    """The same for whoever knows the highest logits `best` [N].
+def log_normaliser(logits, *, best, words=None):
+    """The same for whoever knows the highest logits `best` [N], and maybe their `words` [N].
 
     The probability of the best word, which is 1 / V at least, tells it: with oneDNN's kernels
     the softmax is one pass, the sum of exponentials is three.
     """
-    return best - tf.math.log(tf.reduce_max(tf.nn.softmax(logits), 1))
+    probs = tf.nn.softmax(logits)
+    if words is None:
+        highest = tf.reduce_max(probs, 1)
+    else:
+        highest = tf.gather(probs, words, batch_dims=1)
+    return best - tf.math.log(highest)
 
 
 def _in_chunks(logits, *, rows, count):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from aevnmt_tf.search.loop import run
 from aevnmt_tf.search.random_numbers import uniforms
 from aevnmt_tf.search.task import MINUS_INFINITY, Hypotheses, Task, length_penalty
-from aevnmt_tf.search.vocabulary import best_words, log_sum_exp
+from aevnmt_tf.search.vocabulary import best_words, log_normaliser, log_sum_exp
 
 
 def greedy(task: Task, *, length_penalty_weight=0.0) -> Hypotheses:
@@ -15,11 +15,16 @@ def greedy(task: Task, *, length_penalty_weight=0.0) -> Hypotheses:
 
     def choose(logits, t, seeds):
         del seeds
-        if task.min_length is None:
-            return tf.math.top_k(logits, 1).indices[:, 0]
-        _, ids = best_words(logits, count=2)
-        skip = (t + 1 < task.min_length) & (ids[:, 0] == task.eos)
-        return tf.where(skip, ids[:, 1], ids[:, 0])
+        forced = task.min_length is not None
+        values, words = (
+            tf.unstack(v, axis=1) for v in best_words(logits, count=2 if forced else 1)
+        )
+        normaliser = log_normaliser(logits, best=values[0], words=words[0])
+        if not forced:
+            return words[0], values[0] - normaliser
+        skip = (t + 1 < task.min_length) & (words[0] == task.eos)
+        word, value = (tf.where(skip, v[1], v[0]) for v in (words, values))
+        return word, value - normaliser
 
     seeds = tf.zeros_like(task.limits)
     return _walk(task, choose, seeds=seeds, width=1, weight=length_penalty_weight)
@@ -52,11 +57,13 @@ def sample(
         raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}")
 
     def choose(logits, t, seeds):
+        allowed = logits
         if task.min_length is not None:
             is_eos = tf.range(logits.shape[1]) == task.eos  # [V]
-            logits = tf.where((t + 1 < task.min_length) & is_eos, MINUS_INFINITY, logits)
+            allowed = tf.where((t + 1 < task.min_length) & is_eos, MINUS_INFINITY, logits)
         u = tf.reshape(uniforms(seeds, stream=t, count=num_samples), [-1])  # [A * K]
-        return draw(logits, u=u, temperature=temperature, top_k=top_k, top_p=top_p)
+        words = draw(allowed, u=u, temperature=temperature, top_k=top_k, top_p=top_p)
+        return words, tf.gather(logits, words, batch_dims=1) - log_sum_exp(logits)
 
     return _walk(task, choose, seeds=seeds, width=num_samples, weight=length_penalty_weight)
 
@@ -69,16 +76,15 @@ class _Walk(NamedTuple):
 
 
 def _walk(task, choose, *, seeds, width, weight):
-    """One word after the other by choose(logits [A * K, V], t, seeds [A]) -> [A * K]."""
+    """One word after the other by choose(logits [A * K, V], t, seeds [A]) -> words and their
+    log-probabilities [A * K]."""
 
     def advance(logits, loop):
         walk = loop.carry
         old_width = loop.y.shape[1]
         if old_width != width:
             logits = tf.repeat(logits, width, axis=0)  # [A * K, V]
-        words = choose(logits, loop.t, walk.seeds)
-        chosen = tf.gather(logits, words, batch_dims=1)
-        log_probs = chosen - log_sum_exp(logits)
+        words, log_probs = choose(logits, loop.t, walk.seeds)
         walks = ~walk.finished
         words = tf.where(walks, tf.reshape(words, [-1, width]), task.eos)  # [A, K]
         log_probs = tf.where(walks, tf.reshape(log_probs, [-1, width]), 0.0)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from aevnmt_tf import machine
 
-MOST = 4  # each batch needs memory of its own
+MOST = 16  # each batch needs memory of its own, some 200 MB
 USUAL = 16  # hypotheses of a line for which `most` lines at a time have memory
 # Hypotheses of a beam's batch on a CPU, as measured with 3,000 and 8,000 words: the logits of
 # more leave the caches between two passes, fewer are not worth the weights' way into them.

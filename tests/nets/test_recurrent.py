@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.nets import GRU, BiGRU, Embedding, PaperDecoder
+from aevnmt_tf.nets import GRU, BiGRU, Embedding, PaperDecoder, linear
 
 B, T, E, H = 3, 5, 4, 6
 LENGTHS = np.array([5, 2, 3], np.int32)
@@ -36,6 +36,34 @@ def assert_same(one, other):
     np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
     for a, b in zip(one[1], other[1], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def rows_collide(monkeypatch):
+    """Every matrix is treated as the large ones are whose rows collide in the cache."""
+    monkeypatch.setattr(linear, "PAGE", 4)
+    assert linear.apart(tf.zeros([2, 3])).shape == (2, 3 + linear.GAP)
+
+
+def test_matrices_whose_rows_collide_are_apart_and_others_as_they_are():
+    rng = np.random.default_rng(6)
+    inputs = normal(rng, 2, 3)
+    for columns, gap in ((512, 16), (511, 0), (768, 0)):
+        kernel = normal(rng, 3, columns)
+        apart = linear.apart(kernel)
+        assert apart.shape == (3, columns + gap)
+        np.testing.assert_allclose(
+            linear.times(inputs, apart, columns=columns), inputs @ kernel, rtol=1e-5, atol=1e-6
+        )
+    assert linear.apart(tf.zeros([3, 512], tf.bfloat16)).shape == (3, 512)  # rows of 1 KB
+    assert linear.apart(tf.zeros([3, 1024], tf.bfloat16)).shape == (3, 1040)
+
+
+@pytest.mark.usefixtures("rows_collide")
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_recurrences_with_matrices_that_are_apart(reset):
+    test_gru_equals_its_own_steps(reset, dropout=True, compiled=False)
+    test_paper_decoder_equals_its_own_steps(reset, layers=2, dropout=True, compiled=False)
 
 
 @pytest.mark.parametrize(
