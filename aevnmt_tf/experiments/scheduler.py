@@ -37,6 +37,7 @@ class _Running:
     log: Path
     start: float
     place: int  # which of the shares of cores it has
+    said: str = ""  # how far it was when that was last reported
 
 
 class Scheduler:
@@ -170,7 +171,9 @@ class Scheduler:
 
     def _say_progress(self) -> None:
         for one in self._running:
-            self._say(one.task, one.task.progress())
+            if (progress := one.task.progress()) != one.said:
+                one.said = progress
+                self._say(one.task, progress)
 
     def _say(self, task: Task, sentence: str) -> None:
         outcome = self._outcome

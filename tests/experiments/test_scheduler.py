@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aevnmt_tf.errors import UserError
-from aevnmt_tf.experiments import processes
+from aevnmt_tf.experiments import processes, scheduler
 from aevnmt_tf.experiments.scheduler import Scheduler
 from aevnmt_tf.experiments.task import Command, Task
 
@@ -65,6 +65,22 @@ def test_runs_what_is_missing_after_what_it_needs(run, tmp_path):
     assert said[0] == "[1/3] old: was done before: fine"
     assert said[1].startswith("[1/3] b: started (log: ")
     assert said[-1].startswith("[3/3] a: done in 0:0")
+
+
+def test_progress_is_reported_when_there_is_some(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduler, "HEARTBEAT", 0)
+    task = Fake(tmp_path, "slow", source="import time; time.sleep(1.5)")
+    task.finish = lambda: None
+    asked = []
+
+    def progress():
+        asked.append(None)
+        return "step 100" if len(asked) < 3 else "step 200"
+
+    task.progress = progress
+    _, said = run([task])
+    assert len(asked) >= 4
+    assert said[1:-1] == ["[0/1] slow: step 100", "[0/1] slow: step 200"]
 
 
 def test_what_is_found_done_lets_the_next_start_before_others(run, tmp_path):
@@ -140,7 +156,7 @@ while True:
 
 OUTER = """
 import pathlib, sys
-from aevnmt_tf.experiments import processes
+from aevnmt_tf.experiments import processes, scheduler
 from aevnmt_tf.experiments.scheduler import Scheduler
 from aevnmt_tf.experiments.task import Command, Task
 
