@@ -75,6 +75,8 @@ def main(
 
 def _run(run, parser, argv) -> int:
     args = None
+    if sys.stderr is None:  # closed by whoever has started us
+        sys.stderr = open(os.devnull, "w")
     with _plain_warnings(parser.prog):
         try:
             args = parser.parse_args(argv)
@@ -84,7 +86,8 @@ def _run(run, parser, argv) -> int:
                 quiet_tensorflow()
             keep_freed_memory()
             status = run(args) or 0
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return status
         except UserError as error:
             if getattr(args, "verbose", False):

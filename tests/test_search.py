@@ -491,6 +491,30 @@ def test_uniforms_are_uniform_and_unrelated():
     assert abs(np.corrcoef(u[:200].ravel(), u[200:400].ravel())[0, 1]) < 0.04
 
 
+@pytest.mark.parametrize("temperature", [1e-20, 1e-38, 1e-60])
+@pytest.mark.parametrize("options", [{}, {"top_k": 3}, {"top_p": 0.9}])
+def test_a_temperature_close_to_zero_is_greedy_search(temperature, options):
+    logits = tf.constant(np.random.default_rng(8).normal(size=(5, 9)), tf.float32)
+    got = search.draw(logits, u=tf.fill([5], 0.99), temperature=temperature, **options)
+    np.testing.assert_array_equal(got, tf.argmax(logits, 1))
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_attention_in_half_precision(width):
+    """As the nets of a mixed_bfloat16 model give it."""
+    toy = Toy(16, vocab=6)
+    sources = toy.sources(2)
+    whole = toy.task(sources, [6, 6], with_attention=True)
+
+    def step(memory, state, y):
+        logits, state, attention = toy.step(memory, state, y)
+        return logits, state, tf.cast(attention, tf.bfloat16)
+
+    got, expected = (search.beam(t, width=width) for t in (whole._replace(step=step), whole))
+    assert got.attention.dtype == tf.float32
+    np.testing.assert_allclose(got.attention, expected.attention, atol=1e-2)
+
+
 # Passes over the vocabulary.
 
 

@@ -276,10 +276,27 @@ def test_of_equal_translations_the_best_stays():
 
 def test_a_model_without_z_has_none_to_draw():
     t = make("cond", beam_width=0)
-    for changes in ({"z": "sample", "num_z": 2}, {"z": "zero"}):
+    for changes in ({"z": "sample", "num_z": 2}, {"z": "sample"}, {"z": "zero"}):
         with pytest.raises(UserError, match="a cond model has no z: leave z and num_z as"):
             t.translate(["a"], **changes)
+    assert len(t.translate(["a"], search="mbr", num_samples=2)) == 1
+
+
+def test_a_point_is_not_drawn():
+    t = make("l2", beam_width=0)
+    for changes in ({"z": "sample", "num_z": 2}, {"z": "sample"}):
+        with pytest.raises(UserError, match="has a point for z, not a density"):
+            t.translate(["a"], **changes)
     t.check(Decoding.of(t.hp, search="mbr"))
+    t.check(Decoding.of(t.hp, search="refine", beam_width=2))
+
+
+def test_one_string_is_not_taken_for_lines(shared):
+    for call in (shared.translate, shared.n_best, shared.embed, shared.draw_z):
+        with pytest.raises(UserError, match="one string: give .line."):
+            call("a b")
+    with pytest.raises(UserError, match="one string"):
+        shared.score(["a b"], "a b")
 
 
 @pytest.mark.parametrize(
@@ -319,6 +336,15 @@ def test_many_hypotheses_come_in_smaller_batches(monkeypatch, changes, size):
         ({"top_k": 3}, "top_k is for sample or mbr search, .* search sample, or leave top_k"),
         ({"beam_width": 3}, "beam_width is for beam or refine search, and this is greedy"),
         ({"given": {"sampling_temperature": 0.5}}, "sampling_temperature is for sample or mbr"),
+        (
+            {"given": {"length_penalty_weight": 0.5}, "search": "mbr"},
+            "length_penalty_weight is for beam or greedy or sample or refine search",
+        ),
+        (
+            {"given": {"sampling_temperature": 0.0}, "search": "sample"},
+            "sampling_temperature 0 means no sample search: give one above 0, or no search",
+        ),
+        ({"given": {"beam_width": 0}, "search": "beam"}, "beam_width 0 means no beam search"),
     ],
 )
 def test_options_of_another_rule_are_refused(changes, sentence):

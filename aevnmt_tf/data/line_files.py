@@ -19,7 +19,7 @@ PATIENCE = 0.05  # seconds that a writer may take for its next line
 def open_input(path):
     """A binary stream of a file, plain or .gz, or of stdin."""
     if path == STD:
-        return contextlib.nullcontext(sys.stdin.buffer)
+        return contextlib.nullcontext(_stdin())
     try:
         stream = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
         stream.peek(1)
@@ -27,6 +27,15 @@ def open_input(path):
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot read {path}: {reason}") from None
     return stream
+
+
+def _stdin():
+    if sys.stdin is None:
+        raise UserError("stdin is closed: give a file to read")
+    with contextlib.suppress(OSError, ValueError):  # where it has no descriptor
+        # Whoever shares the pipe may have set it so that "nothing yet" looks like the end.
+        os.set_blocking(sys.stdin.buffer.fileno(), True)
+    return sys.stdin.buffer
 
 
 def refuse_inputs(path, inputs):
@@ -113,6 +122,8 @@ class Output:
     def __init__(self, path, *, source):
         self._name = "stdout" if path == STD else path
         self._is_file = path != STD
+        if not self._is_file and sys.stdout is None:
+            raise UserError("stdout is closed: give a file to write")
         with self._sentences():
             if self._is_file and source != STD and os.path.exists(path):
                 if os.path.samefile(path, source):

@@ -36,6 +36,7 @@ def run(task, advance, *, carry, width):
         words, parents, carry, done = advance(logits, loop)
         records = [words, parents]
         if task.with_attention:
+            attention = tf.cast(attention, tf.float32)  # of a model that computes in half of it
             records.append(_by_place(attention, loop.y, width=width))
         if not is_static:
             records = [_spread(record, rows=loop.rows, batch=batch) for record in records]

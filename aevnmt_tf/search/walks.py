@@ -9,6 +9,8 @@ from aevnmt_tf.search.random_numbers import uniforms
 from aevnmt_tf.search.task import MINUS_INFINITY, Hypotheses, Task, length_penalty
 from aevnmt_tf.search.vocabulary import best_words, log_normaliser, log_sum_exp
 
+COLDEST = 1e-30  # what float32 divides by; as good as greedy
+
 
 def greedy(task: Task, *, length_penalty_weight=0.0) -> Hypotheses:
     """The most probable next word, again and again; the weight matters to the score alone."""
@@ -125,7 +127,8 @@ def _walk(task, choose, *, seeds, width, weight):
 
 def draw(logits, *, u, temperature=1.0, top_k=0, top_p=1.0):
     """Words [N] from logits [N, V] by inversion: one uniform number u [N] in [0, 1) a word."""
-    logits = logits / temperature
+    # The highest logit becomes 0, so that a low temperature makes the others low and none high.
+    logits = (logits - tf.reduce_max(logits, 1, keepdims=True)) / max(temperature, COLDEST)
     size = logits.shape[1]
     words = None
     if top_p < 1:

@@ -83,14 +83,13 @@ class Choices:
         translator.check(translate)
         if n_best is None:
             n_best = min(N_BEST, _most(translate))
-        has_z = any(member.model.posterior is not None for member in members(translator))
         return cls(
             translate=translate,
             nbest=dataclasses.replace(translate, n_best=n_best),
             sample=Decoding(
                 search="sample",
                 n_best=num_samples,
-                z="sample" if has_z else "mean",
+                z="sample" if translator.draws_z else "mean",
                 max_length=translate.max_length,
                 **(sampling or {}),
             ),

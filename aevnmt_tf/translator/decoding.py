@@ -17,6 +17,7 @@ CHOICES = {
 DRAWS_Z = ("mbr", "refine")  # decision rules that are about draws of z
 # What matters to some rules alone.
 MEANT_FOR = {
+    "length_penalty_weight": ("beam", "greedy", "sample", "refine"),
     "beam_width": ("beam", "refine"),
     "sampling_temperature": ("sample", "mbr"),
     "num_samples": ("mbr",),
@@ -92,8 +93,13 @@ class Decoding:
             "max_length": hp.tgt_max_len_infer,
         }
         found = cls(**{**values, **changes})
-        given = [name for name, value in (given or {}).items() if value]
-        for name in (*given, *changes):
+        given = given or {}
+        for name in ("beam_width", "sampling_temperature"):
+            if given.get(name) == 0 and found.search in MEANT_FOR[name]:
+                raise UserError(
+                    f"{name} 0 means no {found.search} search: give one above 0, or no search"
+                )
+        for name in (*(name for name, value in given.items() if value), *changes):
             rules = MEANT_FOR.get(name, (found.search,))
             if found.search not in rules:
                 raise UserError(

@@ -64,10 +64,15 @@ class Ensemble(Translator):
             member.posterior_z(batch, kind=kind, seeds=seed) for member, seed in members
         )
 
-    def check(self, decoding):
-        """A UserError where a model cannot search in this way."""
+    @property
+    def draws_z(self):
+        """Whether a model has a distribution to draw z from."""
+        return any(member.draws_z for member in self.members)
+
+    def check_parts(self, decoding):
+        """A UserError where a model lacks what the search needs."""
         for member in self.members:
-            member.check(decoding)
+            member.check_parts(decoding)
 
     def begin(self, x, x_len, z, *, width, words=None):
         """Where a search starts: memory and state are tuples, one for each model."""

@@ -10,6 +10,7 @@ from aevnmt_tf import nets, objective, search, text
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.nets import search_step
 from aevnmt_tf.translator import refine
+from aevnmt_tf.translator.decoding import DRAWS_Z
 
 # Streams of a seed's random numbers; those from 0 are the words' of a sentence.
 Z_STREAM = -2
@@ -73,8 +74,23 @@ class Graph(tf.Module):
         epsilon = search.normals(seeds, stream=Z_STREAM, count=self.hp.z_dim)
         return models.reparameterise(q, epsilon if kind == "sample" else None)
 
+    @property
+    def draws_z(self):
+        """Whether there is a distribution to draw z from, and not a point or nothing."""
+        is_point = isinstance(self.model.prediction, nets.PointNetwork)
+        return self.model.posterior is not None and not is_point
+
     def check(self, decoding):
         """A UserError where this model cannot search in this way."""
+        asks_for_draws = decoding.z == "sample" and decoding.search not in DRAWS_Z
+        if asks_for_draws and not self.draws_z:
+            kind = self.hp.model_type
+            what = "no z" if self.model.posterior is None else "a point for z, not a density"
+            raise UserError(f"a {kind} model has {what}: leave z and num_z as they are")
+        self.check_parts(decoding)
+
+    def check_parts(self, decoding):
+        """The same about what the search needs of a model, other than draws."""
         if self.model.posterior is None and (decoding.num_z > 1 or decoding.z == "zero"):
             raise UserError(
                 f"a {self.hp.model_type} model has no z: leave z and num_z as they are"
@@ -99,7 +115,7 @@ class Graph(tf.Module):
         A given z [B, Z] takes the place of the one that `decoding` says. `words` is a
         `word_table`, which makes the search quicker.
         """
-        self.check(decoding)
+        self.check_parts(decoding)
         draws = decoding.draws
         if draws > 1:
             seeds = tf.reshape(search.split_seeds(seeds, count=draws), [-1])

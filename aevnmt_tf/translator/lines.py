@@ -86,7 +86,7 @@ class Translator(Scoring, Sampling, Graph):
         """Location and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
         if self.model.posterior is None:
             raise UserError(f"a {self.hp.model_type} model has no z to embed a sentence with")
-        lines = list(lines)
+        lines = list(tensors.several(lines))
         run = self._function("embed", self.embed_batch, [tensors.MATRIX, tensors.VECTOR])
         loc, scale = (np.zeros([len(lines), self.hp.z_dim], np.float32) for _ in range(2))
         for rows, _, x, x_len in self.batches(lines):
@@ -95,7 +95,7 @@ class Translator(Scoring, Sampling, Graph):
 
     def draw_z(self, lines: Iterable[str], *, seed=1) -> np.ndarray:
         """The z [N, Z] that each line is translated with where z is "sample"."""
-        lines = list(lines)
+        lines = list(tensors.several(lines))
 
         def draw(x, x_len, seeds):
             return self.z(x, x_len, kind="sample", seeds=seeds)
@@ -132,10 +132,11 @@ class Translator(Scoring, Sampling, Graph):
             z: [N, Z], what to translate each line with in place of the z that `decoding` says;
                 of a single model.
         """
+        self.check(decoding)
         size = self.hp.infer_batch_size
         options = {"seed": seed, "details": details}
         read = {"batch_size": size, "window": window, "is_ready": is_ready}
-        for start, chunk in tensors.windows(lines, **read):
+        for start, chunk in tensors.windows(tensors.several(lines), **read):
             part = None if z is None else z[start : start + len(chunk)]
             yield from self._translate(chunk, start, decoding, z=part, **options)
 
@@ -244,7 +245,8 @@ class Translator(Scoring, Sampling, Graph):
         )
         if "attention" in found:
             time_x = found["x_len"][row]
-            translation.attention = found["attention"][row, k, :length, :time_x]
+            # A copy: a view would keep the whole batch until its window is written.
+            translation.attention = found["attention"][row, k, :length, :time_x].copy()
             translation.target_pieces = tensors.texts(found["target_pieces"][row, k, :length])
             translation.z = _map(lambda v: v[row, k], found["z"])
         return translation

@@ -39,7 +39,7 @@ class Scoring:
         and ess is how many of the samples count. A system without z has log_px and log_py
         alone, and their sum as elbo; cond has log_py.
         """
-        sources, targets = list(sources), list(targets)
+        sources, targets = (list(tensors.several(side)) for side in (sources, targets))
         if len(sources) != len(targets):
             raise UserError(f"{len(sources)} sources have {len(targets)} targets")
         pairs = zip(sources, targets, strict=True)

@@ -6,6 +6,8 @@ from itertools import islice
 import numpy as np
 import tensorflow as tf
 
+from aevnmt_tf.errors import UserError
+
 WINDOW = 20  # batches among which sentences are sorted by length
 
 MATRIX = tf.TensorSpec([None, None], tf.int32)
@@ -22,6 +24,13 @@ def vectors(size):
 def seeds(seed, numbers):
     """A seed for each line: the given one in one half, the line's number in the other."""
     return tf.constant((np.int64(seed) << 32) + numbers, tf.int64)
+
+
+def several(lines):
+    """Lines as they are; a UserError where they are one string: its letters are no lines."""
+    if isinstance(lines, str):
+        raise UserError("lines must be a list of strings, and this is one string: give [line]")
+    return lines
 
 
 def strings(lines):

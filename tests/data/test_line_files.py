@@ -1,10 +1,14 @@
 import io
 import os
+import sys
+import threading
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aevnmt_tf.data import line_files
+from aevnmt_tf.errors import UserError
 
 
 @given(
@@ -38,3 +42,24 @@ def test_whether_a_line_is_there(tmp_path):
     for stream in (open(tmp_path / "file", "rb"), io.BytesIO(b"")):
         with stream:
             assert line_files.Lines(stream).is_ready()
+
+
+def test_a_pipe_that_does_not_block_is_read_to_its_end(monkeypatch):
+    """Whoever shares the pipe may have set it so; an empty read is not the end there."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    with open(read, encoding="utf-8") as stream, open(write, "wb", buffering=0) as writer:
+        monkeypatch.setattr(sys, "stdin", stream)
+        writer.write(b"a\n")
+        threading.Timer(0.3, lambda: (writer.write(b"b\n"), writer.close())).start()
+        with line_files.open_input(line_files.STD) as opened:
+            assert list(line_files.Lines(opened)) == [b"a", b"b"]
+
+
+def test_streams_that_are_closed_are_named(monkeypatch):
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, name, None)
+    with pytest.raises(UserError, match="stdin is closed: give a file to read"):
+        line_files.open_input(line_files.STD)
+    with pytest.raises(UserError, match="stdout is closed: give a file to write"):
+        line_files.Output(line_files.STD, source="x")

@@ -178,6 +178,9 @@ def test_mixed_precision(tmp_path, few):
         assert t.model.decoder.compute_dtype == "bfloat16"
         served = tf.saved_model.load(str(exported(t, tmp_path / "half")))
         compare(t, served)
+        found = served.signatures["attention"](source=tf.constant(["a b"]))["attention"]
+        (result,) = t.stream(["a b"], decoding=Decoding.of(t.hp), details=True)
+        np.testing.assert_allclose(found[0], result.translations[0].attention, atol=1e-6)
         for name in served.signatures:
             for spec in served.signatures[name].structured_outputs.values():
                 assert spec.dtype in (tf.float32, tf.string)
