@@ -61,6 +61,7 @@ def run(args) -> int:
     from aevnmt_tf.experiments import plan as plans
     from aevnmt_tf.experiments import processes, tasks
     from aevnmt_tf.experiments.runs import Runs
+    from aevnmt_tf.experiments.task import state
 
     plan = plans.read(args.plan)
     if args.tests is not None:
@@ -80,7 +81,8 @@ def run(args) -> int:
     if args.dry_run:
         return _show(todo)
     for task in () if args.table_only else todo:
-        task.check()
+        if state(task) != "done":  # what a finished one was made from may be gone
+            task.check()
     for name, flag in (("meteor", "--meteor_jar"), ("beer", "--beer")):
         if name in plan.metrics and name not in programs.names:
             _say(f"{name} is left out: give {flag} to have it")

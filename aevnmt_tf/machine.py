@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -35,6 +36,19 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def description() -> dict[str, str | int]:
+    """Return which processor this is, and how many cores of it this process may use."""
+    return {"processor": _processor(), "cores": num_cores()}
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def one_core_an_operation() -> None:

@@ -88,7 +88,6 @@ def _add_target(p):
     p.add_argument(
         "--quality_of",
         choices=("translations", "back_translations"),
-        default="translations",
         help="chrf, meteor: of the model's translations of PREFIX.SRC against PREFIX.TGT "
         "(default), or of the sentences PREFIX.translation.SRC against PREFIX.SRC",
     )
@@ -96,7 +95,7 @@ def _add_target(p):
         "--search", choices=("beam", "greedy"), help="translations: default as the run's"
     )
     p.add_argument("--meteor_jar", metavar="FILE", help="meteor-1.5.jar")
-    p.add_argument("--java", default="java", metavar="FILE", help="to run it")
+    p.add_argument("--java", metavar="FILE", help="to run it (default: java)")
 
 
 def _add_sampling(p):
@@ -158,7 +157,7 @@ def _check(args):
 def _load_baseline(args, translator):
     from aevnmt_tf import translator as translators
 
-    baseline = translators.load(args.baseline_model)
+    baseline = translators.load(args.baseline_model, checkpoint=args.checkpoint)
     if baseline.hp.src != translator.hp.src:
         raise UserError(
             f"{args.baseline_model} reads {baseline.hp.src} and {args.model} reads "

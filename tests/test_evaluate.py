@@ -220,6 +220,14 @@ def test_a_model_is_scored_as_the_file_of_its_translations(command, runs, data, 
     assert json.loads(again)["systems"][0]["all"] == system["all"]
 
 
+def test_a_slash_means_a_folder(command, runs, data, tmp_path):
+    words = ["--model", runs / "run", "--src", data / "news.en", "--ref", data / "news.de"]
+    code, _, _ = command(*words, "--output", f"{tmp_path}/new/")
+    assert code == 0 and (tmp_path / "new" / "run" / "news.de.txt").is_file()
+    code, output, messages = command(*words, "--sentences", f"{tmp_path}/other/")
+    assert code == 2 and "cannot write" in messages and "translating" not in messages
+
+
 def test_several_sets_and_systems(command, runs, data, tmp_path):
     sets = ["--test", f"N={data / 'news'}", "--test", data / "talks"]
     models = ["--model", f"a={runs / 'run'}", "--model", f"b={runs / 'run'}"]

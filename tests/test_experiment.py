@@ -186,6 +186,33 @@ def test_files_that_are_missing_are_known_at_once(plan, command, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_done_needs_its_files_no_more(finished, command, tmp_path):
+    for name in ("train", "test"):
+        for lang in ("en", "de"):
+            (tmp_path / f"{name}.{lang}").unlink()
+    code, output, _ = command("--only", "cond")
+    assert code == 0 and "| Cond |" in output
+    code, _, messages = command("--only", "aevnmt")  # has a run to do
+    assert code == 2 and "There is no file" in messages
+
+
+def test_machines_are_those_that_trained(finished, command, tmp_path):
+    assert "Trained in 8 min in all (5 runs), aevnmt_tf 0.1" in command("--table_only")[1]
+    for seed, cores in ((1, 1), (2, 4), (3, 1)):
+        path = tmp_path / "out" / "runs" / "cond" / f"seed{seed}" / "results.json"
+        found = {**json.loads(path.read_text()), "machine": {"processor": "P", "cores": cores}}
+        path.write_text(json.dumps(found))
+    assert "(5 runs), on 1 core of P and 4 cores of P, aevnmt" in command("--table_only")[1]
+
+
+def test_settings_that_change_nothing_do_not_refuse_a_run(finished, command):
+    flags = ("--infer_batch_size", 3, "--jit_compile", "false")
+    code, _, messages = command("--table_only", *flags)
+    assert code == 0, messages
+    code, _, messages = command("--table_only", "--dropout", 0.33)
+    assert code == 2 and "choose another --out, or remove it to train again" in messages
+
+
 def test_an_interruption_says_how_to_go_on(plan, command, monkeypatch, tmp_path):
     def interrupted(self):
         raise KeyboardInterrupt
@@ -201,7 +228,7 @@ def test_a_failure_is_the_exit_code(plan, command, monkeypatch):
     outcome = scheduler.Outcome(failed={"cond/seed1": "why"}, blocked={"x": "cond/seed1"})
     monkeypatch.setattr(scheduler.Scheduler, "run", lambda self: outcome)
     code, output, messages = command()
-    assert code == 1 and "No run is finished yet." in output
+    assert code == 1 and "No score yet." in output
     assert "cond/seed1 failed: why" in messages
 
 

@@ -11,7 +11,7 @@ from matplotlib import image as images
 from sacrebleu import sentence_chrf
 
 from aevnmt_tf import probe, translator
-from aevnmt_tf.analysis import chains, features, probe_plots, probe_request
+from aevnmt_tf.analysis import chains, features, probe_data, probe_plots, probe_request
 from aevnmt_tf.errors import UserError
 from tests.tiny_translator import LINES, make
 
@@ -260,6 +260,23 @@ def test_meteor_through_its_program(models, data, tmp_path):
         probe_request.Request([f"{tmp_path}/d"], **options).sentences(t.hp)
 
 
+def test_sets_by_their_paths(tmp_path, monkeypatch):
+    """A folder may be written in several ways, and have an = in its name."""
+    monkeypatch.chdir(tmp_path)
+    parse = probe_data.Set.parse
+    assert parse("news=data/dev") == probe_data.Set("news", "data/dev")
+    grid = "runs/dropout=0.3/seed1/dev"
+    assert parse(grid) == probe_data.Set("dev", grid)
+    assert parse(f"x={grid}") == probe_data.Set("x", grid)
+    words = (
+        "dev",
+        "./dev.translation",
+        f"{tmp_path}/dev.translation.en",
+        f"{tmp_path}//dev.en",
+    )
+    assert len({parse(f"x={word}").origin("en") for word in words}) == 1
+
+
 def test_gold_against_synthetic(models, tmp_path):
     write(tmp_path / "dev.en", ["a b", "c d", "e", "f"])
     write(tmp_path / "dev.translation.en", ["a b", "d", "", "f f"])
@@ -396,6 +413,22 @@ def test_a_plot_of_odd_names(tmp_path, command, data, laplace):
         (["--data", "{data}/first", "--target", "lenght"], "--target lenght is no file: give"),
         (["--data", "{data}/second", "--target", "chrf", "--search", "beams"], "--search"),
         (["--data", "{data}/first", "--target", "meteor"], "give --meteor_jar"),
+        (["--data", "A={data}/first", "--search", "greedy"], "--search is for --quality_of tr"),
+        (
+            ["--data", "{data}/first", "--target", "length", "--quality_of", "translations"],
+            "--quality_of is for --target chrf or meteor",
+        ),
+        (
+            [
+                *("--data", "{data}/first", "--target", "chrf", "--search", "greedy"),
+                *("--quality_of", "back_translations"),
+            ],
+            "--search is for --quality_of translations",
+        ),
+        (
+            ["--data", "{data}/first", "--target", "chrf", "--meteor_jar", "x"],
+            "--meteor_jar is for --target meteor",
+        ),
         (["--data", "A={data}/first", "--plot", "{tmp}/no/p.png"], "no for --plot"),
         (["--data", "A={data}/first", "--plot", "p.txt"], "p.txt is no picture"),
         (["--data", "A={data}/first", "--projector", "{tmp}/three"], "three is no folder"),

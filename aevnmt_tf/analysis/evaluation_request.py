@@ -212,7 +212,8 @@ def _files(request, names, sets, systems):
         _check_writable(path)
     if request.output is None:
         return {name: {} for name in names}
-    if len(names) == len(sets) == 1 and not Path(request.output).is_dir():
+    is_folder = Path(request.output).is_dir() or request.output.endswith("/")
+    if len(names) == len(sets) == 1 and not is_folder:
         files = {name: {sets[0].name: request.output} for name in names}
     else:
         folder = Path(request.output)
@@ -226,7 +227,8 @@ def _files(request, names, sets, systems):
 def _check_writable(path):
     """Raise a UserError where a file cannot be written."""
     folder = Path(path).absolute().parent
-    if os.path.isdir(path) or (os.path.exists(path) and not os.access(path, os.W_OK)):
+    is_folder = os.path.isdir(path) or str(path).endswith("/")
+    if is_folder or (os.path.exists(path) and not os.access(path, os.W_OK)):
         raise UserError(f"cannot write {path}: it is no file to write to")
     if not os.path.exists(path) and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise UserError(f"cannot write {path}: {folder} is no folder to write in")

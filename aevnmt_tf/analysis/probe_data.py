@@ -6,6 +6,7 @@ Files of labels or numbers have one a line, for the same line of the sentences.
 
 import dataclasses
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ class Set:
     def parse(cls, word):
         """NAME=PREFIX, or PREFIX, whose last part is the name then."""
         name, equals, prefix = word.partition("=")
-        if not equals:
+        if not equals or "/" in name:  # a folder may have an = in its name
             name, prefix = Path(word).name, word
         if not name or not prefix:
             raise UserError(f"{word!r} is no set: give NAME=PREFIX, such as news=data/news/dev")
@@ -40,8 +41,10 @@ class Set:
 
     def origin(self, lang):
         """The prefix of the text that this one is a version of: its own, or PREFIX for
-        PREFIX.translation."""
-        return self.prefix.removesuffix(f".{lang}").removesuffix(f".{TRANSLATION}")
+        PREFIX.translation; the same for all ways to write its folder."""
+        prefix = self.prefix.removesuffix(f".{lang}").removesuffix(f".{TRANSLATION}")
+        folder, name = os.path.split(prefix)
+        return os.path.join(os.path.realpath(folder), name)
 
     def back_translated(self, lang):
         """The set of its back-translations, PREFIX.translation.LANG."""

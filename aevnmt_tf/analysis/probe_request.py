@@ -9,8 +9,6 @@ from aevnmt_tf.errors import UserError
 from aevnmt_tf.text import progress
 from aevnmt_tf.translator import Decoding
 
-QUALITY_OF = ("translations", "back_translations")
-
 
 @dataclasses.dataclass(frozen=True)
 class Request:
@@ -21,7 +19,7 @@ class Request:
         labels: files of labels, one for each of data, or None: the names are the labels.
         target: a number to predict in place of a label: length, a metric of sentence_quality,
             or a file.
-        quality_of: what a metric is of: "translations" or "back_translations".
+        quality_of: what a metric is of: "translations" (None) or "back_translations".
         search: how to translate; None: as the run's settings say.
         meteor_jar: of METEOR.
         java: to run it.
@@ -34,10 +32,10 @@ class Request:
     data: list[str]
     labels: list[str] | None = None
     target: str | None = None
-    quality_of: str = QUALITY_OF[0]
+    quality_of: str | None = None
     search: str | None = None
     meteor_jar: str | None = None
-    java: str = "java"
+    java: str | None = None
     features: str = "both"
     held_out: float = 0.2
     max_lines: int = 0
@@ -61,6 +59,20 @@ class Request:
                 "one number a line"
             )
 
+        self._refuse_idle()
+
+    def _refuse_idle(self):
+        """Raise a UserError about what would change nothing."""
+        wanted = {
+            "quality_of": (self._is_quality, "--target chrf or meteor"),
+            "search": (self._is_quality and not self._is_back, "--quality_of translations"),
+            "meteor_jar": (self.target == "meteor", "--target meteor"),
+            "java": (self.target == "meteor", "--target meteor"),
+        }
+        for name, (is_used, what) in wanted.items():
+            if getattr(self, name) is not None and not is_used:
+                raise UserError(f"--{name} is for {what}: leave it out, or give that")
+
     @property
     def _target_is_file(self):
         known = (None, "length", *sentence_quality.METRICS)
@@ -76,7 +88,8 @@ class Request:
 
     def _programs(self, hp):
         language = hp.src if self._is_back else hp.tgt
-        return Programs(meteor_jar=self.meteor_jar, java=self.java, language=language)
+        java = self.java or "java"
+        return Programs(meteor_jar=self.meteor_jar, java=java, language=language)
 
     def sentences(self, hp):
         """Read the sentences of a model's source language, as probe_data.Sentences.

@@ -1,7 +1,8 @@
 """Is the difference between two systems more than chance? sacreBLEU's own paired tests.
 
 Their numbers are those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`, and as there the
-environment variable SACREBLEU_SEED changes the seed (12345).
+environment variable SACREBLEU_SEED changes the seed (12345). All but one: systems of equal
+score have p = 1 here, where sacreBLEU gives identical translations the lowest p that there is.
 """
 
 from aevnmt_tf.analysis import metrics
@@ -43,6 +44,11 @@ def paired(systems, *, name, kind, resamples=None):
     )
     signatures, found = test()
     (title,) = (key for key in found if key != "System")
+    baseline, *others = found[title]
+    for result in others:
+        # No resampled difference of identical translations is larger than theirs, which is 0.
+        if result.score == baseline.score:
+            result.p_value = 1.0
     return {
         "signature": str(signatures[title]),
         "systems": {

@@ -52,7 +52,7 @@ def section(results: Mapping[str, Any]) -> str:
     for table in map(tables.Table.from_dict, results["tables"]):
         if table.caption:
             parts.append(f"{table.caption}\n")
-        parts.append(table.to_markdown() if table.rows else "No run is finished yet.\n")
+        parts.append(table.to_markdown() if table.rows else "No score yet.\n")
         counts = sorted({len(cell.values) for cell in table.cells.values()}, reverse=True)
         if counts:
             parts.append(f"{'; '.join(map(_runs, counts))}.\n")
@@ -93,9 +93,15 @@ def _made_by(results: Mapping[str, Any]) -> str:
     time = f"{hours} h {minutes} min" if hours else f"{minutes} min"
     versions = results["versions"]
     named = [f"{n} {versions[n]}" for n in ("aevnmt_tf", "tensorflow") if n in versions]
-    machine = f"{results['machine']['cores']} cores of {results['machine']['processor']}"
-    sentence = f"Trained in {time} in all ({count} run{'s' * (count != 1)}), on {machine}"
+    sentence = f"Trained in {time} in all ({count} run{'s' * (count != 1)})"
+    if results["machines"]:
+        sentence += f", on {' and '.join(map(_machine, results['machines']))}"
     return f"{', '.join([sentence, *named])}:\n\n    {results['command']}\n"
+
+
+def _machine(found: Mapping[str, Any]) -> str:
+    cores = found["cores"]
+    return f"{cores} core{'s' * (cores != 1)} of {found['processor']}"
 
 
 def _settings(results: Mapping[str, Any]) -> str:

@@ -6,8 +6,6 @@ tables: as analysis.tables has them
 missing: the runs and evaluations that are not there
 """
 
-import os
-import platform
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -30,7 +28,8 @@ def collect(
     only: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Everything that is known now; `only` are the systems wanted."""
-    found, missing, about = {}, [], {"versions": {}, "signatures": {}, "seconds": {}}
+    found, missing = {}, []
+    about: dict[str, Any] = {"versions": {}, "machines": [], "signatures": {}, "seconds": {}}
     for system in runs.plan.systems.values():
         if only is None or system.name in only:
             found[system.name] = _system(runs, system, programs, missing=missing, about=about)
@@ -38,11 +37,7 @@ def collect(
         "plan": str(runs.plan.path),
         "note": runs.plan.note,
         "command": command,
-        "machine": {
-            "system": platform.system(),
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-        },
+        "machines": about["machines"],
         "versions": about["versions"],
         "signatures": {name: "; ".join(texts) for name, texts in about["signatures"].items()},
         "wall_time_seconds": round(sum(about["seconds"].values()), 1),
@@ -87,6 +82,9 @@ def _system(runs: Runs, system: System, programs, *, missing, about) -> dict[str
 def _run(runs: Runs, run: Run, programs, *, missing, about) -> dict[str, Any]:
     results = run.results() or {}
     about["versions"].update(results.get("versions", {}))
+    machine = results.get("machine")  # that it was trained on
+    if machine is not None and machine not in about["machines"]:
+        about["machines"].append(machine)
     about["seconds"][run.name] = results.get("wall_time_seconds", 0.0)
     described = {
         "seed": run.seed,
@@ -198,14 +196,3 @@ def curve_files(runs: Runs, system: System) -> dict[str, str]:
         f"seed {run.seed}": str(run.folder / run_directory.METRICS)
         for run in runs.final_runs(system)
     }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -21,8 +21,9 @@ from aevnmt_tf.experiments.plan import Plan, Synthetic, System
 
 SYNTHETIC = "synthetic"
 TESTS = "tests"
-# A run may be moved, its note be reworded, and training never reads the test set.
-UNREMARKABLE = ("out_dir", "note", "test_prefix")
+# A run may be moved, its note be reworded, and training never reads the test set. The others do
+# not change what is learnt or found.
+UNREMARKABLE = ("out_dir", "note", "test_prefix", "infer_batch_size", "jit_compile", "distribute")
 BUDGETS = ("max_steps", "max_minutes")  # they may change as long as a run keeps to them
 
 
@@ -93,8 +94,8 @@ class Run:
                 for name, (there, here) in changes.items()
             )
             raise UserError(
-                f"{self.folder} holds a run with other settings ({shown}); remove it to train "
-                "again, or choose another --out"
+                f"{self.folder} holds a run with other settings ({shown}); choose another "
+                "--out, or remove it to train again"
             )
 
 

@@ -5,12 +5,13 @@ FOLDER/train.TGT               lines of the target language, drawn once
 FOLDER/train.translation.SRC   their translations; FOLDER/.translation.part until it is whole
 """
 
+import contextlib
 import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from aevnmt_tf import hparams_files
+from aevnmt_tf import hparams_files, run_directory
 from aevnmt_tf.data import line_files
 from aevnmt_tf.data.pairs import find_file
 from aevnmt_tf.errors import UserError
@@ -46,14 +47,27 @@ class SyntheticText:
             "search": s.search,
         }
 
+    def _origins(self) -> dict:
+        """Which weights translate, and which text, as far as they are there."""
+        found = {}
+        with contextlib.suppress(UserError):
+            weights = run_directory.find_weights(self._run.folder)
+            found["weights"] = f"{weights.parent.name}/{weights.name}"
+        with contextlib.suppress(UserError, OSError):
+            mono = find_file(f"{self._synthetic.mono}.{self._run.hp.src}")
+            found["mono_checksum"] = run_directory.checksum(mono)
+        return found
+
     def refuse_changes(self) -> None:
         """A UserError where the folder holds text that was made from something else."""
         made = read_json(self.folder / MADE) if self.target.is_file() else None
-        if made is not None and made != self.about():
-            changed = [key for key, value in self.about().items() if made.get(key) != value]
+        wanted = {**self.about(), **self._origins()}
+        changed = [key for key, value in wanted.items() if made and made.get(key) != value]
+        if changed:
             raise UserError(
-                f"{self.folder} holds text that was made with another {changed[0]} "
-                f"({made.get(changed[0])}); remove it to make it again, or choose another --out"
+                f"{self.folder} holds text that was made with {changed[0]} "
+                f"{made.get(changed[0])}, and that is {wanted[changed[0]]} now; remove it to "
+                "make it again, or choose another --out"
             )
 
     def is_finished(self) -> bool:
@@ -76,7 +90,7 @@ class SyntheticText:
                     file.write(line + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        hparams_files.write(self.folder / MADE, self.about())
+        hparams_files.write(self.folder / MADE, {**self.about(), **self._origins()})
         temporary.replace(self.target)
 
     def _wanted(self, mono: Path) -> set[int] | None:

@@ -25,9 +25,10 @@ class Checkpoints:
         model: the model whose weights are kept.
         trackables: TensorFlow objects that are no weights of the model, by name.
         keep: how many checkpoints stay (num_keep_ckpts).
+        every: at which multiples of steps they are made, but for the last one before a stop.
     """
 
-    def __init__(self, out_dir, *, model, trackables, keep):
+    def __init__(self, out_dir, *, model, trackables, keep, every=1):
         """Look after `out_dir`; nothing is written yet."""
         self.out_dir = Path(out_dir)
         self.folder = self.out_dir / run_directory.CHECKPOINTS
@@ -35,7 +36,7 @@ class Checkpoints:
         self.average_folder = self.out_dir / run_directory.AVERAGE
         self._model = model
         self._trackables = dict(trackables)
-        self._keep = keep
+        self._keep, self._every = keep, every
 
     def tidy(self):
         """Remove what a killed run left half written; only for the process that writes."""
@@ -51,7 +52,7 @@ class Checkpoints:
             write_json(folder / run_directory.STATE, {"step": step, **state})
 
         folder = snapshots.publish(self.folder, step=step, write=write)
-        snapshots.keep_last(self.folder, self._keep)
+        snapshots.keep_last(self.folder, self._keep, every=self._every)
         return folder
 
     def restore(self, *, report=print, set_aside=True):
@@ -98,7 +99,8 @@ class Checkpoints:
             step, averaged_steps and the scores; None without a checkpoint.
         """
         listed = run_directory.listing(self.folder)
-        folders = [f for f in listed if run_directory.damage(f) is None][-number:]
+        whole = [folder for folder in listed if run_directory.damage(folder) is None]
+        folders = snapshots.regular(whole, every=self._every)[-number:]
         if not folders:
             return None
         steps = [run_directory.step_of(folder) for folder in folders]

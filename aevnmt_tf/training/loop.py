@@ -55,6 +55,7 @@ class Loop:
         self.totals = Totals()
         self.is_chief = distribution.is_chief(strategy)
         self.reporter = reporter or Reporter(hp, rule=self.rule, is_chief=self.is_chief)
+        self._saves_every = hp.steps_per_checkpoint or 10 * hp.steps_per_stats
         self.checkpoints = Checkpoints(
             self.out_dir,
             model=model,
@@ -66,6 +67,7 @@ class Loop:
                 "totals": self.totals,
             },
             keep=hp.num_keep_ckpts,
+            every=self._saves_every,
         )
         self._strategy, self._model, self._data = strategy, model, data
         self._evaluate = evaluate
@@ -75,7 +77,6 @@ class Loop:
         self._batches = 0  # seen so far: the position in the data
         self._saved_batches = None  # those of the newest checkpoint
         self._evaluated = None  # the step of the last evaluation
-        self._saves_every = hp.steps_per_checkpoint or 10 * hp.steps_per_stats
 
     @property
     def step(self):

@@ -40,6 +40,8 @@ UNREMARKABLE = tuple(
     setting.name
     for group in ("machine", "decoding", "reporting")
     for setting in hparams.GROUPS[group]
+    # Scores on dev, and so the best weights, are those of a search.
+    if setting.name not in ("beam_width", "length_penalty_weight", "sampling_temperature")
 ) + ("out_dir", "note", "max_steps", "max_minutes")
 
 

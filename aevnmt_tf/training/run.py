@@ -5,7 +5,7 @@ import importlib.metadata
 import platform
 from pathlib import Path
 
-from aevnmt_tf import __version__, run_directory
+from aevnmt_tf import __version__, machine, run_directory
 from aevnmt_tf.analysis import metrics
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.prepare import ensure_prepared
@@ -121,6 +121,7 @@ def _results(hp, *, loop, outcome, average):
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),
         "versions": _versions(),
+        "machine": machine.description(),
         "num_replicas": loop.num_replicas,
     }
     return results

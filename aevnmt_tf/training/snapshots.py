@@ -54,14 +54,23 @@ def remove(folder):
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def keep_last(parent, number):
-    """Remove all but the newest `number` snapshots, and older ones of the same step."""
+def keep_last(parent, number, *, every=1):
+    """Remove all but the newest `number` snapshots, and older ones of the same step.
+
+    A step that is no multiple of `every` is one at which a run was stopped: it stays as long as
+    it is the newest, so that a run that went on has what one has that was never stopped.
+    """
     folders = listing(parent)
     newest = {step_of(folder): folder for folder in folders}
-    kept = list(newest.values())[-max(1, number) :]
+    kept = regular(list(newest.values()), every=every)[-max(1, number) :]
     for folder in folders:
         if folder not in kept:
             remove(folder)
+
+
+def regular(folders, *, every):
+    """Those of snapshots in their order whose steps are multiples of `every`, and the last."""
+    return [f for f in folders if step_of(f) % every == 0 or f == folders[-1]]
 
 
 def keep_only(folder):

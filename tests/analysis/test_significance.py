@@ -56,6 +56,17 @@ def test_from_counts_as_from_lines(texts, kind, count, monkeypatch):
     assert found["systems"]["same"]["p_value"] > significance.LEVEL
 
 
+@pytest.mark.parametrize("kind", significance.KINDS)
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_identical_translations_do_not_differ(texts, kind, name):
+    rows = metrics.statistics(texts["base"], texts["ref"], name=name)
+    other = metrics.statistics(texts["better"], texts["ref"], name=name)
+    systems = [("one", rows), ("copy", rows), ("better", other)]
+    found = significance.paired(systems, name=name, kind=kind, resamples=50)["systems"]
+    assert found["copy"]["p_value"] == 1.0
+    assert found["better"]["p_value"] < significance.LEVEL and found["one"]["p_value"] is None
+
+
 def test_defaults_and_one_system_alone(texts):
     rows = metrics.statistics(texts["base"], texts["ref"], name="bleu")
     found = significance.paired([("a", rows), ("b", rows)], name="bleu", kind="bootstrap")

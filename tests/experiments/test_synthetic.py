@@ -4,6 +4,7 @@ import gzip
 
 import pytest
 
+from aevnmt_tf import run_directory
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.experiments.steps import BackTranslate, Train
 from aevnmt_tf.experiments.synthetic import SyntheticText
@@ -98,10 +99,28 @@ def test_only_half_a_line_is_nothing(make, mono):
 
 def test_text_that_was_made_from_something_else_is_refused(make, mono):
     make().draw()
-    with pytest.raises(UserError, match=r"made with another num_lines \(None\); remove it"):
+    with pytest.raises(UserError, match=r"made with num_lines None, and that is 3 now; remove"):
         make(num_lines=3).is_finished()
-    with pytest.raises(UserError, match=r"made with another search \(beam\)"):
+    with pytest.raises(UserError, match=r"made with search beam, and that is greedy now"):
         make(search="greedy").draw()
+
+
+def test_text_of_a_model_that_went_on_or_of_other_lines_is_refused(
+    make, mono, monkeypatch, tmp_path
+):
+    weights = tmp_path / "best" / "step-100"
+    monkeypatch.setattr(run_directory, "find_weights", lambda run: weights)
+    make().draw()
+    assert not make().is_finished()  # it is only drawn
+    weights = tmp_path / "best" / "step-900"
+    with pytest.raises(UserError, match="weights best/step-100, and that is best/step-900 now"):
+        make().is_finished()
+    weights = tmp_path / "best" / "step-100"
+    (tmp_path / "mono.de.gz").write_bytes(gzip.compress(b"x\n"))
+    with pytest.raises(UserError, match="made with mono_checksum"):
+        make().is_finished()
+    (tmp_path / "mono.de.gz").unlink()
+    assert not make().is_finished()  # nobody needs it any more
 
 
 def test_a_line_has_one_translation_whatever_the_settings_say(make_runs, mono, tmp_path):

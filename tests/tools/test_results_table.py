@@ -26,7 +26,7 @@ RESULTS = {
     "plan": "hparams/plans/demo.json",
     "note": None,
     "command": "python -m aevnmt_tf.experiment --plan hparams/plans/demo.json",
-    "machine": {"system": "Linux", "processor": "a processor", "cores": 2},
+    "machines": [{"processor": "a processor", "cores": 2}],
     "versions": {"tensorflow": "2.21.0"},
     "signatures": {"bleu": "nrefs:1"},
     "wall_time_seconds": 3720.0,

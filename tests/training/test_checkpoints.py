@@ -25,7 +25,7 @@ def small_model(seed=0):
 class Run:
     """A model, an optimizer and a counter that move together."""
 
-    def __init__(self, out_dir, *, seed=0, keep=3, optimizer=keras.optimizers.Adam):
+    def __init__(self, out_dir, *, seed=0, keep=3, optimizer=keras.optimizers.Adam, **options):
         self.model = small_model(seed)
         self.optimizer = optimizer(0.1)
         self.optimizer.build(self.model.trainable_variables)
@@ -35,6 +35,7 @@ class Run:
             model=self.model,
             trackables={"optimizer": self.optimizer, "updates": self.updates},
             keep=keep,
+            **options,
         )
 
     def step(self):
@@ -161,6 +162,20 @@ def test_a_second_snapshot_of_a_step_is_the_newer_one(tmp_path):
         run.checkpoints.save(5, {"turn": turn})
         assert run.checkpoints.restore()["turn"] == turn
         assert steps(tmp_path / "checkpoints") == [4, 5]  # it takes nobody's place
+
+
+def test_a_stop_changes_neither_what_is_kept_nor_what_is_averaged(tmp_path):
+    run = Run(tmp_path, keep=3, every=10)
+    for step in (10, 20, 28):  # stopped at 28
+        run.checkpoints.save(step, {})
+    assert steps(run.checkpoints.folder) == [10, 20, 28]
+    average = run.checkpoints.save_average(3, build=small_model)
+    assert average["averaged_steps"] == [10, 20, 28]
+    run.checkpoints.save(30, {})
+    assert steps(run.checkpoints.folder) == [10, 20, 30]
+    run.checkpoints.save(35, {})  # the last step
+    average = run.checkpoints.save_average(3, build=small_model)
+    assert average["averaged_steps"] == [20, 30, 35]
 
 
 def test_average_is_the_mean_of_the_last(tmp_path):

@@ -77,6 +77,13 @@ def test_other_changes_are_mentioned_and_kept(run, settings, tmp_path):
     assert hparams.load(tmp_path / "run" / "hparams.json").learning_rate == 0.5
 
 
+def test_another_search_is_mentioned_because_the_best_weights_are_of_the_old_one(run, settings):
+    said = []
+    claim(settings(beam_width=7, infer_batch_size=3), report=said.append)
+    assert len(said) == 1 and "beam_width: 10 there, 7 now" in said[0]
+    assert "infer_batch_size" not in said[0]
+
+
 def test_the_same_settings_need_no_word(run):
     said = []
     claim(run, report=said.append)
