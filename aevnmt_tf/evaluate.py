@@ -189,6 +189,8 @@ def _check(args):
         raise UserError("--latent looks at one --model alone")
     if args.plot and not args.latent:
         raise UserError("--plot draws what --latent finds: give both")
+    if args.plot and not args.plot.endswith(".png"):
+        raise UserError(f"{args.plot} is no picture: --plot ends in .png")
     _refuse_idle(args, has_model=has_model)
     for path in (args.sentences, args.plot):
         folder = os.path.dirname(os.path.abspath(path or "."))

@@ -416,6 +416,7 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
             "--latent sets z itself",
         ),
         (["--model", "{runs}/run", "--plot", "z.png"], "--plot draws what --latent finds"),
+        (["--model", "{runs}/run", "--latent", "--plot", "z.foo"], "z.foo is no picture"),
         (["--model", "{runs}/run", "--src", "{data}/news.en"], "--src has no --ref"),
         (["--model", "{runs}/run", "--ref", "{data}/news.de"], "--ref has no --src"),
         (["--model", "{runs}/run", "--test", "{data}/no"], "there is no file {data}/no.en and"),

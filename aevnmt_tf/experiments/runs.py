@@ -23,7 +23,10 @@ SYNTHETIC = "synthetic"
 TESTS = "tests"
 # A run may be moved, its note be reworded, and training never reads the test set. The others do
 # not change what is learnt or found.
-UNREMARKABLE = ("out_dir", "note", "test_prefix", "infer_batch_size", "jit_compile", "distribute")
+UNREMARKABLE = (
+    *("out_dir", "note", "test_prefix"),
+    *("infer_batch_size", "jit_compile", "distribute"),
+)
 BUDGETS = ("max_steps", "max_minutes")  # they may change as long as a run keeps to them
 
 
