@@ -24,6 +24,9 @@ from aevnmt_tf.training.stopping import Progress, StoppingRule
 from aevnmt_tf.training.throughput import Stopwatch
 from aevnmt_tf.training.totals import Totals
 
+# A reason to stop begins with the name of the setting that it is about.
+USED_UP_ELSEWHERE = "max_minutes is used up in another process"
+
 
 @dataclass
 class Outcome:
@@ -192,7 +195,7 @@ class Loop:
         if reason is None and together:
             timed = self.rule.reason_to_stop(**known, seconds=self._watch.total())
             if self._agreement.any(timed is not None):
-                reason = timed or "another process has reached max_minutes"
+                reason = timed or USED_UP_ELSEWHERE
         return None if reason is None else Outcome(self.step, reason)
 
     def _stop_where_steps_are_bad(self):

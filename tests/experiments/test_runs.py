@@ -6,7 +6,10 @@ import pytest
 
 from aevnmt_tf.errors import UserError
 from aevnmt_tf.experiments import results, tasks
+from aevnmt_tf.experiments.runs import cut_by
 from aevnmt_tf.experiments.task import state
+from aevnmt_tf.training.loop import USED_UP_ELSEWHERE
+from aevnmt_tf.training.stopping import Progress, StoppingRule
 
 GRID = {
     "name": "cond",
@@ -18,6 +21,20 @@ GRID = {
 
 def system(runs, name="cond"):
     return runs.plan.systems[name]
+
+
+def test_which_budget_has_ended_a_run():
+    end = {"num_train_steps": 50, "check_convergence_every": 0, "patience": 1}
+    rule = StoppingRule(**end, max_steps=20, max_minutes=1.0)
+    known = {"progress": Progress(), "seconds": 0.0}
+    reasons = {
+        "max_steps": rule.reason_to_stop(**known, step=20),
+        "max_minutes": rule.reason_to_stop(**{**known, "seconds": 60.0}, step=3),
+        None: StoppingRule(**end).reason_to_stop(**known, step=50),
+    }
+    for budget, reason in reasons.items():
+        assert reason and cut_by({"reason": reason}) == budget
+    assert cut_by({"reason": USED_UP_ELSEWHERE}) == "max_minutes"
 
 
 def test_a_run_is_finished_when_its_results_are_there_for_the_same_settings(make_runs, finish):
