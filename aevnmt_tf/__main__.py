@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aevnmt_tf import __version__
-from aevnmt_tf.command import USER_ERROR
-from aevnmt_tf.hparams_checks import did_you_mean
+from aevnmt_tf.cli.command import USER_ERROR
+from aevnmt_tf.cli.errors import did_you_mean
+from aevnmt_tf.cli.interrupts import INTERRUPTED, interruptible
 
 # In the order in which one needs them.
 _ORDER = (
@@ -26,7 +27,7 @@ _ORDER = (
 
 
 def verbs() -> dict[str, str]:
-    """The verbs that are installed, each with the first line of its docstring."""
+    """Return the verbs that are installed, each with the first line of its docstring."""
     found = {}
     for name in _ORDER:
         path = Path(__file__).with_name(f"{name}.py")
@@ -38,11 +39,16 @@ def verbs() -> dict[str, str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb and returns its exit code."""
+    """Run one verb and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     found = verbs()
     if words and words[0] in found:
-        return int(importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:]))
+        try:
+            with interruptible():
+                return int(importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:]))
+        except KeyboardInterrupt:  # while the verb's module was imported
+            print(f"aevnmt {words[0]}: interrupted", file=sys.stderr)
+            return INTERRUPTED
     if words and words[0] in ("-h", "--help", "help"):
         print(_help(found))
         return 0

@@ -5,11 +5,17 @@
     aevnmt evaluate --model RUN --test news=data/news --test talks=data/talks --output DIR
     aevnmt evaluate --model a=RUN1 --model b=RUN2 --test data/test --significance bootstrap
     aevnmt evaluate --hyp a=a.txt --hyp b=b.txt --ref test.de --significance ar
+    aevnmt evaluate --model RUN --metrics bleu,multi_bleu,ter_13a --tokenize intl
     aevnmt evaluate --model RUN --latent --plot z.png
 
 Without files, a run is evaluated on its own test set, or on its dev set where it has none.
-Several sets are scored one by one and together ("all"). The scores are those of the sacrebleu
-command. With --significance systems are compared with the first one given.
+Several sets are scored one by one and together ("all"). Subwords (BPE's @@) are joined in
+references as in translations. With --significance systems are compared with the first one.
+
+    bleu, chrf, ter  as the sacrebleu command has them
+    ter_13a          TER of text tokenised by 13a, as the AEVNMT paper has it
+    multi_bleu       multi-bleu.perl on Moses-tokenised, lower-cased text (Multi30k papers)
+    meteor, beer     through their own programs, on text tokenised by 13a
 
 --latent says whether the model uses z: KL, active units, mutual information, the
 importance-weighted bound against the ELBO, and BLEU with the mean z, a draw, zero and the z of
@@ -18,34 +24,44 @@ another sentence.
 
 import argparse
 import json
-import os
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from aevnmt_tf import command, flags, hparams, machine
-from aevnmt_tf.data import line_files
-from aevnmt_tf.errors import UserError
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command, flags, machine, settings
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation import evaluation_run, metrics
+from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
+from aevnmt_tf.translator import rules
 
-RULES = (
-    "search z num_z top_k top_p num_samples utility refine_steps refine_start "
-    "src_max_len_infer tgt_max_len_infer"
-).split()
+LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
+PROGRAMS = ("meteor_jar", "beer", "java", "language")
 
 
 class _Named(argparse.Action):
-    """[NAME=]PATH, in the order given; whether it is a model or a file is kept, too."""
+    """[NAME=]PATH, in the order given, with whether it is a model."""
 
-    def __call__(self, parser, namespace, value, option_string=None):
-        name, _, path = value.partition("=")
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        name, _, path = values.partition("=")
         if not path or "/" in name:  # no name, or a path with a = in it
-            name, path = None, value
-        found = [*(getattr(namespace, self.dest) or []), (option_string, name, path)]
-        setattr(namespace, self.dest, found)
+            name, path = None, values
+        found: tuple[Any, ...] = (name, path)
+        if self.dest == "systems":
+            found = (option_string == "--model", *found)
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), found])
 
 
 def parser() -> command.Parser:
-    """The command line."""
+    """Return the command line."""
     p = command.Parser("evaluate", __doc__)
-    named = {"action": _Named, "dest": "systems"}
+    named: dict[str, Any] = {"action": _Named, "dest": "systems", "default": []}
     p.add_argument(
         "--model",
         metavar="[NAME=]RUN",
@@ -63,12 +79,16 @@ def parser() -> command.Parser:
     p.add_argument("--ref", metavar="FILE", help="references, plain or .gz")
     p.add_argument(
         "--test",
-        action=_Named,
-        dest="sets",
         metavar="[NAME=]PREFIX",
         help="a test set PREFIX.SRC, PREFIX.TGT; again for more sets",
+        **{**named, "dest": "sets"},
     )
-    p.add_argument("--metrics", metavar="LIST", help="default: bleu,chrf,ter")
+    p.add_argument(
+        "--metrics",
+        metavar="LIST",
+        default=",".join(metrics.DEFAULT),
+        help=f"some of {', '.join(metrics.NAMES)} (default: {','.join(metrics.DEFAULT)})",
+    )
     p.add_argument("--json", action="store_true", help="print unrounded results as JSON")
     p.add_argument(
         "--output",
@@ -80,15 +100,16 @@ def parser() -> command.Parser:
     flags.add_errors(p)
     p.add_argument("--seed", type=flags.seed, default=1, help="of whatever is drawn")
     flags.add_lengths(p)
-    flags.add_rules(p)
-    _add_significance(p)
-    _add_programs(p)
-    _add_latent(p)
+    rules.add_flags(p)
+    _add_groups(p)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
 
 
-def _add_significance(p):
+def _add_groups(p: command.Parser) -> None:
+    group = p.add_argument_group("sacreBLEU's own options")
+    for option in _options():
+        settings.add_flag(group, option)
     group = p.add_argument_group("several systems")
     group.add_argument(
         "--significance",
@@ -101,66 +122,69 @@ def _add_significance(p):
         metavar="N",
         help="of --significance (default: 1000 for bootstrap, 10000 for ar)",
     )
-
-
-def _add_programs(p):
     group = p.add_argument_group("METEOR and BEER, on text tokenised by 13a")
-    group.add_argument("--meteor_jar", metavar="PATH", help="meteor-1.5.jar")
+    group.add_argument("--meteor_jar", metavar="PATH", help="meteor-1.5.jar, beside its data/")
     group.add_argument("--beer", metavar="PATH", help="beer_2.0, or the program beer in it")
     group.add_argument("--java", default="java", metavar="PATH", help="default: java")
     group.add_argument(
         "--language",
         metavar="LANG",
-        help="target language, for METEOR and for --test without a model (default: the run's)",
+        help="target language, for METEOR, multi_bleu, and --test without a model (default: "
+        "the run's)",
     )
-
-
-def _add_latent(p):
     group = p.add_argument_group("the latent variable")
     group.add_argument("--latent", action="store_true", help="is z in use?")
     group.add_argument(
-        "--samples",
-        type=flags.positive,
-        metavar="S",
-        help="with --latent: draws (default: 10)",
+        "--samples", type=flags.positive, metavar="S", help="with --latent: draws (default: 10)"
     )
     group.add_argument("--plot", metavar="FILE.png", help="with --latent: a picture of it")
 
 
-def run(args) -> int:
-    """Evaluate and return the exit code."""
-    from aevnmt_tf.analysis import evaluation_request
+def _options() -> list[settings.Setting]:
+    return [option for group in metrics.OPTIONS.values() for option in group]
 
-    _check(args)
-    machine.many_sentences()
-    request = evaluation_request.Request(
-        systems=[(kind == "--model", *rest) for kind, *rest in args.systems],
-        sets=[(name, path) for _, name, path in args.sets or []],
-        src=args.src,
-        ref=args.ref,
+
+def request(args: argparse.Namespace) -> EvaluationRequest:
+    """Return what the flags ask for."""
+    if args.samples is not None and not args.latent:
+        raise UserError("--samples is how often --latent draws z: give both.")
+    if args.resamples is not None and not args.significance:
+        raise UserError("--resamples is for --significance: give both.")
+    lengths = {name: getattr(args, name) for name in LENGTHS}
+    same = "systems sets src ref checkpoint seed errors output sentences plot significance"
+    return EvaluationRequest(
+        **{name: getattr(args, name) for name in same.split()},
         metrics=_metrics(args),
-        checkpoint=args.checkpoint,
-        decoding=_decoding(args),
-        seed=args.seed,
-        errors=args.errors,
-        output=args.output,
-        reports=[path for path in (args.sentences, args.plot) if path],
-        programs={
-            "meteor_jar": args.meteor_jar,
-            "beer": args.beer,
-            "java": args.java,
-            "language": args.language,
+        options={
+            option.name: getattr(args, option.name)
+            for option in _options()
+            if hasattr(args, option.name)
         },
-        significance=args.significance,
+        decoding={
+            **hparams.overrides(args),
+            **rules.given(args, rules.FLAGS),
+            **{name: value for name, value in lengths.items() if value is not None},
+        },
+        programs={name: getattr(args, name) for name in PROGRAMS},
         resamples=args.resamples,
         latent=args.latent,
         samples=args.samples or 10,
     )
-    outcome = evaluation_request.run(request, report=_say)
-    if args.sentences:
-        outcome.write_sentences(args.sentences)
-    if args.plot:
-        outcome.write_plot(args.plot)
+
+
+def _metrics(args: argparse.Namespace) -> list[str]:
+    names = [word.strip().lower() for word in args.metrics.split(",")]
+    # A path that is given says that its metric is wanted.
+    names += ["meteor"] if args.meteor_jar else []
+    names += ["beer"] if args.beer else []
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate and return the exit code."""
+    wanted = request(args)
+    machine.tune_for_throughput()
+    outcome = evaluation_run.run(wanted, report=_say)
     if args.json:
         print(json.dumps(outcome.result, indent=2, ensure_ascii=False))
     else:
@@ -168,79 +192,11 @@ def run(args) -> int:
     return 0
 
 
-def _check(args):
-    """What can be known before anything is read."""
-    if not args.systems:
-        raise UserError("give --model RUN or --hyp FILE (see --help)")
-    if args.sets and (args.src or args.ref):
-        raise UserError("give either --test or --src and --ref, not both")
-    has_model = any(kind == "--model" for kind, *_ in args.systems)
-    if args.src and not args.ref:
-        raise UserError("--src has no --ref: give the references")
-    if args.ref and has_model and not args.src:
-        raise UserError("--ref has no --src: give the sources that the model translates")
-    if not has_model and not (args.ref or args.sets):
-        raise UserError("--hyp needs --ref FILE or --test PREFIX")
-    if not has_model and args.sets and not args.language:
-        raise UserError("--test without a model needs --language, the ending of its references")
-    if args.significance and len(args.systems) < 2:
-        raise UserError("--significance compares systems: give two or more --model or --hyp")
-    if args.latent and (len(args.systems) > 1 or not has_model):
-        raise UserError("--latent looks at one --model alone")
-    if args.plot and not args.latent:
-        raise UserError("--plot draws what --latent finds: give both")
-    if args.plot and not args.plot.endswith(".png"):
-        raise UserError(f"{args.plot} is no picture: --plot ends in .png")
-    _refuse_idle(args, has_model=has_model)
-    for path in (args.sentences, args.plot):
-        folder = os.path.dirname(os.path.abspath(path or "."))
-        if not os.path.isdir(folder):
-            raise UserError(f"cannot write {path}: there is no folder {folder}")
-    inputs = [args.src, args.ref, *(path for _, _, path in args.systems)]
-    for path in (args.output, args.sentences, args.plot):
-        line_files.refuse_inputs(path, inputs)
-
-
-def _refuse_idle(args, *, has_model):
-    """Raise a UserError about a flag that would change nothing."""
-    decoding = _decoding(args)
-    if "num_translations_per_input" in decoding:
-        raise UserError(
-            "evaluate scores one translation of each line: leave --num_translations_per_input "
-            "out"
-        )
-    given = [name for name in ("checkpoint", "output") if getattr(args, name) is not None]
-    if (names := [*decoding, *given]) and not has_model:
-        raise UserError(f"--{names[0]} is for --model: --hyp is translated already")
-    if args.samples is not None and not args.latent:
-        raise UserError("--samples is how often --latent draws z: give both")
-    if args.resamples is not None and not args.significance:
-        raise UserError("--resamples is for --significance: give both")
-
-
-def _metrics(args):
-    words = "bleu,chrf,ter" if args.metrics is None else args.metrics
-    names = [word.strip().lower() for word in words.split(",")]
-    # A path that is given says that its metric is wanted.
-    names += ["meteor"] if args.meteor_jar else []
-    names += ["beer"] if args.beer else []
-    wanted = list(dict.fromkeys(name for name in names if name))
-    if not wanted:
-        raise UserError("--metrics names no metric: give some of bleu, chrf and ter")
-    return wanted
-
-
-def _decoding(args):
-    given = {name: getattr(args, name) for name in RULES}
-    changes = {name: value for name, value in given.items() if value is not None}
-    return {**hparams.overrides(args), **changes}
-
-
-def _say(sentence):
+def _say(sentence: str) -> None:
     print(f"aevnmt evaluate: {sentence}", file=sys.stderr, flush=True)
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """`aevnmt evaluate`."""
     return command.main(run, parser=parser(), argv=argv)
 

@@ -15,17 +15,25 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from aevnmt_tf import command, flags, hparams
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.hparams_checks import did_you_mean
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command, flags
+from aevnmt_tf.cli.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from aevnmt_tf.evaluation import external_metrics
+    from aevnmt_tf.experiments.plan_keys import ExperimentPlan
+    from aevnmt_tf.experiments.plan_runs import PlanRuns
+    from aevnmt_tf.experiments.scheduler import Job
 
 FAILED = 1  # some run
 
 
 def parser() -> command.Parser:
-    """The command line."""
+    """Return the command line."""
     p = command.Parser("experiment", __doc__)
     p.add_argument("--plan", required=True, metavar="FILE", help="as in hparams/plans/*.json")
     p.add_argument("--out", metavar="DIR", help="tables, plots and runs (default: the plan's)")
@@ -44,45 +52,44 @@ def parser() -> command.Parser:
     return p
 
 
-def _names(words):
+def _names(words: str) -> list[str]:
     return words.split(",")
 
 
-def _seeds(words):
+def _seeds(words: str) -> list[int]:
     seeds = [flags.seed(word) for word in words.split(",")]
     if len(set(seeds)) < len(seeds):
-        raise argparse.ArgumentTypeError(f"{words} names a seed twice")
+        raise argparse.ArgumentTypeError(f"{words} names a seed twice.")
     return seeds
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run what is missing, write the table and return the exit code."""
-    from aevnmt_tf.analysis import external_metrics
-    from aevnmt_tf.experiments import plan as plans
-    from aevnmt_tf.experiments import processes, tasks
-    from aevnmt_tf.experiments.runs import Runs
-    from aevnmt_tf.experiments.task import state
+    from aevnmt_tf.evaluation import external_metrics
+    from aevnmt_tf.experiments import experiment_plan as plans
+    from aevnmt_tf.experiments import jobs, processes
+    from aevnmt_tf.experiments.plan_runs import PlanRuns
 
     plan = plans.read(args.plan)
     if args.tests is not None:
         plan = plan.with_tests(args.tests)
     out, folder = _folders(args, plan)
-    runs = Runs(plan, folder, overrides=_overrides(args), seeds=args.seeds)
+    runs = PlanRuns(plan, folder, overrides=_overrides(args), seeds=args.seeds)
     for name in args.only or ():
         if name not in plan.systems:
             hint = did_you_mean(name, plan.systems)
-            raise UserError(f"--only {name}: {args.plan} has no such system{hint}")
+            raise UserError(f"--only {name}: {args.plan} has no such system{hint or '.'}")
     programs = external_metrics.Programs(
         meteor_jar=args.meteor_jar, beer=args.beer, java=args.java, language="en"
     )
     programs.check(programs.names)
     runs.check()
-    todo = tasks.make(runs, out=out, programs=programs, only=args.only)
+    todo = jobs.make(runs, out=out, programs=programs, only=args.only)
     if args.dry_run:
         return _show(todo)
-    for task in () if args.table_only else todo:
-        if state(task) != "done":  # what a finished one was made from may be gone
-            task.check()
+    if not args.table_only:
+        for sentence in _faults(todo):
+            raise UserError(sentence)
     for name, flag in (("meteor", "--meteor_jar"), ("beer", "--beer")):
         if name in plan.metrics and name not in programs.names:
             _say(f"{name} is left out: give {flag} to have it")
@@ -95,18 +102,31 @@ def run(args) -> int:
             return command.INTERRUPTED
 
 
-def _run(args, runs, todo, *, out, programs, words):
-    from aevnmt_tf.experiments import processes, report, results, scheduler
+def _run(
+    args: argparse.Namespace,
+    runs: "PlanRuns",
+    todo: Sequence["Job"],
+    *,
+    out: Path,
+    programs: "external_metrics.Programs",
+    words: str,
+) -> int:
+    from aevnmt_tf.experiments import collected_results, processes, result_pages, scheduler
 
-    outcome = scheduler.Outcome()
-    with processes.all_locked([out, runs.folder], report=_say) as locks:
+    outcome = scheduler.JobOutcomes()
+    with processes.all_held([out, runs.folder], report=_say) as locks:
         if not args.table_only:
             outcome = scheduler.Scheduler(
-                todo, jobs=args.jobs, logs=out / "logs", report=_say, locks=locks
+                todo, at_once=args.jobs, logs=out / "logs", report=_say, locks=locks
             ).run()
-        found = results.collect(runs, programs=programs, command=words, only=args.only)
-        written = report.write(found, runs, out=out)
-    print(report.section(found), end="")
+        made = collected_results.provenance(
+            out / result_pages.RESULTS, command=words, is_new=bool(outcome.done)
+        )
+        found = collected_results.collect(
+            runs, programs=programs, provenance=made, only=args.only
+        )
+        written = result_pages.write(found, runs, out=out)
+    print(result_pages.section(found), end="")
     _say(f"written: {', '.join(map(str, written))}")
     for name, why in outcome.failed.items():
         _say(f"{name} failed: {why}")
@@ -115,37 +135,55 @@ def _run(args, runs, todo, *, out, programs, words):
     return 0 if outcome.is_good else FAILED
 
 
-def _folders(args, plan):
-    """Where tables go, and where runs are."""
+def _folders(args: argparse.Namespace, plan: "ExperimentPlan") -> tuple[Path, Path]:
+    """Return where tables go, and where runs are."""
     out = args.out or plan.out_dir
     if out is None:
-        raise UserError(f"{args.plan} has no out_dir: give --out DIR")
+        raise UserError(f"{args.plan} has no out_dir: give --out DIR.")
     # Whoever chooses a place for the tables wants runs of their own, too.
     runs = args.runs or (None if args.out else plan.runs_dir) or os.path.join(out, "runs")
     return Path(os.path.normpath(out)), Path(os.path.normpath(runs))
 
 
-def _overrides(args):
+def _overrides(args: argparse.Namespace) -> dict[str, Any]:
     given = hparams.overrides(args)
     for name, instead in (("out_dir", "--out"), ("random_seed", "--seeds")):
         if name in given:
-            raise UserError(f"--{name} is set by the experiment: use {instead}")
+            raise UserError(f"--{name} is set by the experiment: use {instead}.")
     return given
 
 
-def _show(todo):
-    from aevnmt_tf.experiments.task import state
+def _show(todo: Sequence["Job"]) -> int:
+    """Print how far the jobs are and what would stop them; return the exit code."""
+    from aevnmt_tf.experiments.scheduler import state
 
-    for task in todo:
-        print(f"{state(task):6} {task.name}")
-    return 0
+    for job in todo:
+        print(f"{state(job):6} {job.name}")
+    faults = _faults(todo)
+    for sentence in faults:
+        _say(sentence)
+    return command.USER_ERROR if faults else 0
 
 
-def _say(sentence):
+def _faults(todo: Sequence["Job"]) -> list[str]:
+    """Return what jobs lack; what a finished one was made from may be gone."""
+    from aevnmt_tf.experiments.scheduler import state
+
+    found: dict[str, None] = {}
+    for job in todo:
+        try:
+            if state(job) != "done":
+                job.check()
+        except UserError as error:
+            found[str(error)] = None
+    return list(found)
+
+
+def _say(sentence: str) -> None:
     print(f"aevnmt experiment: {sentence}", file=sys.stderr, flush=True)
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """`aevnmt experiment`."""
     p = parser()
     p.set_defaults(words=list(sys.argv[1:] if argv is None else argv))

@@ -4,19 +4,24 @@
 
 Reads train_prefix, dev_prefix, test_prefix and synthetic_prefix (PREFIX.LANG, plain or .gz).
 Training pairs with an empty side or over 50 words are dropped and counted; dev and test are
-kept whole. FOLDER/hparams.json are the settings to train with.
+kept whole. FOLDER/hparams.json are the settings to train with; without --hparams the number of
+pairs decides them.
 """
 
+import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from aevnmt_tf import command, hparams
-from aevnmt_tf.errors import UserError
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.hparams import own_text
 
 
 def parser() -> command.Parser:
-    """The flags of this verb."""
+    """Return the flags of this verb."""
     flags = command.Parser("prepare", __doc__)
     flags.add_argument("--out", metavar="FOLDER", help="where the prepared text goes")
     for side in ("src", "tgt"):
@@ -32,14 +37,15 @@ def parser() -> command.Parser:
     return flags
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Prepare the text, print what was dropped, and say what to do next."""
     if args.out is None:
         raise UserError("--out is missing: name the folder for the prepared text.")
-    from aevnmt_tf.data import manifest as manifests
-    from aevnmt_tf.data.prepare import HPARAMS, prepare
+    from aevnmt_tf.data import preparation_manifest as manifests
+    from aevnmt_tf.data.corpora import count_pairs
+    from aevnmt_tf.data.corpus_preparation import HPARAMS, prepare
 
-    hp = hparams.from_args(args)
+    hp = own_text.from_args(args, count_pairs=count_pairs)
     mono = {hp.src: args.mono_src, hp.tgt: args.mono_tgt}
     mono = {lang: files for lang, files in mono.items() if files}
     manifest = prepare(hp, args.out, mono=mono)
@@ -52,7 +58,7 @@ def run(args) -> int:
     return 0
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the verb and return its exit code."""
     return command.main(run, parser=parser(), argv=argv)
 

@@ -8,36 +8,26 @@ in equal steps from one sentence's mean z to the other's, and shows the pair tha
 finds most natural (greedily) at each z.
 """
 
+import argparse
 import json
 import sys
 
-from aevnmt_tf import command, flags
-from aevnmt_tf.data import line_files
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli import command, flags
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import line_streams
+from aevnmt_tf.translator import rules
 
-LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
-DRAWING = ("seed", "temperature", "top_k", "top_p")  # flags about how words are drawn
+DRAWING = ("temperature", "top_k", "top_p")  # how words are drawn
 FLUSHED = 64  # pairs: whoever waits for them sees them soon
 
 
 def parser() -> command.Parser:
-    """The command line."""
+    """Return the command line."""
     p = command.Parser("sample", __doc__)
     flags.add_run(p)
     p.add_argument("--num", type=flags.positive, metavar="N", help="how many pairs")
     p.add_argument("--seed", type=flags.seed, metavar="S", help="default: 1")
-    p.add_argument(
-        "--temperature",
-        type=flags.above_zero,
-        metavar="T",
-        help="of the words (default: 1, the model's own distribution)",
-    )
-    p.add_argument(
-        "--top_k", type=flags.positive, metavar="K", help="draw among the K best words"
-    )
-    p.add_argument(
-        "--top_p", type=flags.share, metavar="P", help="draw among the top P of mass"
-    )
+    rules.add_flags(p, DRAWING, owner="")
     p.add_argument(
         "--interpolate",
         nargs=2,
@@ -55,24 +45,19 @@ def parser() -> command.Parser:
     return p
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Sample and return the exit code."""
     _check(args)
     from aevnmt_tf import translator as translators
 
     translator = translators.load(args.model, checkpoint=args.checkpoint)
     if args.interpolate is None:
-        pairs = translator.sample_stream(
-            args.num,
-            seed=1 if args.seed is None else args.seed,
-            temperature=args.temperature or 1.0,
-            top_k=args.top_k or 0,
-            top_p=args.top_p or 1.0,
-        )
+        seed = 1 if args.seed is None else args.seed
+        pairs = translator.sampler.stream(args.num, seed=seed, **rules.given(args, DRAWING))
     else:
-        pairs = translator.interpolate(*args.interpolate, steps=args.steps or 5)
+        pairs = iter(translator.interpolate(*args.interpolate, steps=args.steps or 5))
     # Only now: a command that cannot work must not empty the file.
-    with line_files.Output(args.output, source="-") as output:
+    with line_streams.Output(args.output, source="-") as output:
         for number, pair in enumerate(pairs, 1):
             output.write(_jsonl(number, pair) if args.format == "jsonl" else _text(pair))
             if number % FLUSHED == 0:
@@ -81,31 +66,31 @@ def run(args) -> int:
     return 0
 
 
-def _check(args):
+def _check(args: argparse.Namespace) -> None:
     """Raise a UserError about flags that do not go together."""
     if (args.num is None) == (args.interpolate is None):
-        raise UserError("give either --num N or --interpolate A B")
+        raise UserError("give either --num N or --interpolate A B.")
     if args.interpolate is None:
         if args.steps is not None:
-            raise UserError("--steps is for --interpolate")
+            raise UserError("--steps is for --interpolate.")
         return
-    for name in DRAWING:
-        if getattr(args, name) is not None:
-            raise UserError(f"--{name} is for --num: --interpolate draws nothing")
+    drawn = ([] if args.seed is None else ["seed"]) + list(rules.given(args, DRAWING))
+    if drawn:
+        raise UserError(f"--{drawn[0]} is for --num: --interpolate draws nothing.")
 
 
-def _text(pair):
-    return "\t".join(side.translate(LINE_BREAKS) for side in pair)
+def _text(pair: tuple[str, str]) -> str:
+    return "\t".join(side.translate(line_streams.LINE_BREAKS) for side in pair)
 
 
-def _jsonl(number, pair):
+def _jsonl(number: int, pair: tuple[str, str]) -> str:
     source, target = pair
     row = {"line": number, "source": source, "target": target}
     return json.dumps(row, ensure_ascii=False)
 
 
-def main(argv=None) -> int:
-    """`aevnmt sample`."""
+def main(argv: list[str] | None = None) -> int:
+    """Run `aevnmt sample`."""
     return command.main(run, parser=parser(), argv=argv)
 
 

@@ -10,37 +10,35 @@ One line for each pair, in their order. Totals and perplexities go to stderr.
     kl              KL(q(z|.) || p(z))
     iw_log_pxy      importance-weighted bound on log P(x, y), of all draws
     iw_log_px       the same for log P(x)
-    iw_log_py       iw_log_pxy - iw_log_px, an estimate of log P(y|x)
-    ess             effective sample size of iw_log_pxy: how many of the draws count
+    iw_log_py       iw_log_pxy - iw_log_px, an estimate of log P(y|x); a bound for vnmt
+    ess             effective sample size of iw_log_pxy: how many of the draws count; a
+                    small one says that the iw_ bounds are not to be trusted
     log_py_at_mean  log P(y|x, z) with the z that translate uses
     source_tokens, target_tokens    subwords; </s> counts
 
-A joint model has elbo, log_px and log_py alone, a cond model log_py.
+A joint model has elbo, log_px and log_py alone, a cond model log_py. Those of a vnmt model
+are about log P(y|x): elbo is log_py - kl, and iw_log_py a bound.
 """
 
+import argparse
 import contextlib
 import json
 import math
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from aevnmt_tf import command, flags
-from aevnmt_tf.data import line_files, line_pairs
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli import command, flags
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import line_streams, pair_streams
+from aevnmt_tf.translator.corpus_scores import CorpusScores
 
-# What a perplexity divides by.
-PER_TOKEN = {
-    "elbo": ("source_tokens", "target_tokens"),
-    "log_px": ("source_tokens",),
-    "log_py": ("target_tokens",),
-    "iw_log_pxy": ("source_tokens", "target_tokens"),
-    "iw_log_px": ("source_tokens",),
-    "iw_log_py": ("target_tokens",),
-    "log_py_at_mean": ("target_tokens",),
-}
+if TYPE_CHECKING:
+    from aevnmt_tf.translator import PairScore, Translator
 
 
 def parser() -> command.Parser:
-    """The command line."""
+    """Return the command line."""
     p = command.Parser("score", __doc__)
     flags.add_run(p)
     p.add_argument("--src", required=True, metavar="FILE", help="plain or .gz; -: stdin")
@@ -62,19 +60,21 @@ def parser() -> command.Parser:
     return p
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Score and return the exit code."""
     _check(args)
     with contextlib.ExitStack() as stack:
-        pairs = stack.enter_context(line_pairs.Pairs(args.src, args.tgt, errors=args.errors))
+        pairs = stack.enter_context(
+            pair_streams.PairStream(args.src, args.tgt, errors=args.errors)
+        )
         translator = _load(args)
-        names = translator.score_names
+        names = translator.scorer.names
         # Only now: a command that cannot work must not empty the file.
-        output = stack.enter_context(line_files.Output(args.output, source=args.src))
+        output = stack.enter_context(line_streams.Output(args.output, source=args.src))
         if args.format == "tsv":
             output.write("\t".join([*names, "source_tokens", "target_tokens"]))
-        totals = Totals(names)
-        scores = translator.score_stream(pairs, samples=args.samples, seed=args.seed)
+        corpus = CorpusScores(names, samples=args.samples)
+        scores = translator.scorer.stream(pairs, samples=args.samples, seed=args.seed)
         for number, score in enumerate(_tracked(scores, args), 1):
             _say_cuts(number, score)
             source, target = pairs.waiting.popleft()
@@ -83,17 +83,19 @@ def run(args) -> int:
                 output.write(_jsonl({"line": number, "source": source, "target": target}, row))
             else:
                 output.write("\t".join(map(_cell, row.values())))
-            totals.add(row)
+            corpus.add(row)
             if not pairs.waiting:  # this window is done
                 output.flush()
         output.flush()
         if pairs.problem:
             raise UserError(pairs.problem)
-    print("\n".join(totals.lines()), file=sys.stderr)
+    print("aevnmt score: " + "\n".join(corpus.lines()), file=sys.stderr)
+    if warning := corpus.warning():
+        print(f"aevnmt score: {warning}", file=sys.stderr)
     return 0
 
 
-def _load(args):
+def _load(args: argparse.Namespace) -> "Translator":
     from aevnmt_tf import translator as translators
 
     longest = args.src_max_len_infer
@@ -101,26 +103,26 @@ def _load(args):
     return translators.load(args.model, checkpoint=args.checkpoint, **overrides)
 
 
-def _check(args):
-    """What can be known before the model is loaded."""
+def _check(args: argparse.Namespace) -> None:
+    """Raise a UserError about what can be known before the model is loaded."""
     paths = (args.src, args.tgt)
     if paths == ("-", "-"):
-        raise UserError("only one of --src and --tgt can be stdin")
-    line_files.refuse_inputs(args.output, paths)
-    line_pairs.check_counts(*paths)
+        raise UserError("only one of --src and --tgt can be stdin.")
+    line_streams.refuse_inputs(args.output, paths)
+    pair_streams.check_counts(*paths)
 
 
-def _tracked(scores, args):
-    """Scores with a bar on stderr, where that is a terminal and the scores are elsewhere."""
+def _tracked(scores: "Iterable[PairScore]", args: argparse.Namespace) -> "Iterable[PairScore]":
+    """Return scores with a bar on stderr, unless they go to the same terminal."""
     if args.output == "-" and sys.stdout.isatty():
         return scores
-    from aevnmt_tf.text import progress
+    from aevnmt_tf.cli import progress
 
-    total = line_pairs.count(args.src)
+    total = pair_streams.count(args.src)
     return progress.track(scores, "scoring", total=total) if sys.stderr.isatty() else scores
 
 
-def _say_cuts(number, score):
+def _say_cuts(number: int, score: "PairScore") -> None:
     for side, was_cut in (("source", score.source_was_cut), ("target", score.target_was_cut)):
         if was_cut:
             length = getattr(score, f"{side}_tokens") - 1
@@ -128,63 +130,22 @@ def _say_cuts(number, score):
             print(f"aevnmt score: {sentence}", file=sys.stderr)
 
 
-def _tokens(score):
+def _tokens(score: "PairScore") -> dict[str, int]:
     return {name: getattr(score, name) for name in ("source_tokens", "target_tokens")}
 
 
-def _cell(value):
+def _cell(value: float) -> str:
     return f"{value:.5f}" if isinstance(value, float) else str(value)
 
 
-def _jsonl(head, row):
+def _jsonl(head: dict[str, Any], row: dict[str, Any]) -> str:
     # JSON has no infinity.
     finite = {k: v if math.isfinite(v) else None for k, v in row.items()}
     return json.dumps({**head, **finite}, ensure_ascii=False)
 
 
-class Totals:
-    """Sums over the corpus."""
-
-    def __init__(self, names):
-        self._count = 0
-        self._sums = dict.fromkeys([*names, "source_tokens", "target_tokens"], 0.0)
-
-    def add(self, row):
-        """One more pair."""
-        self._count += 1
-        for name, value in row.items():
-            self._sums[name] += value
-
-    def lines(self):
-        """What to print."""
-        pairs = "1 pair" if self._count == 1 else f"{self._count} pairs"
-        source, target = (f"{self._sums[f'{s}_tokens']:.0f}" for s in ("source", "target"))
-        sides = f"{source} source and {target} target subwords"
-        yield f"aevnmt score: {pairs}, {sides} (</s> counts)"
-        if not self._count:
-            return
-        yield f"{'':16}{'total':>16}{'a pair':>14}{'perplexity':>14}"
-        for name, total in self._sums.items():
-            if name.endswith("_tokens"):
-                continue
-            # A sum of effective sample sizes says nothing.
-            shown = "" if name == "ess" else f"{total:.3f}"
-            yield (
-                f"{name:16}{shown:>16}{total / self._count:14.3f}{self._perplexity(name):>14}"
-            ).rstrip()
-
-    def _perplexity(self, name):
-        if name not in PER_TOKEN:
-            return ""
-        tokens = sum(self._sums[side] for side in PER_TOKEN[name])
-        try:
-            return f"{math.exp(-self._sums[name] / tokens):.3f}"
-        except OverflowError:
-            return "inf"
-
-
-def main(argv=None) -> int:
-    """`aevnmt score`."""
+def main(argv: list[str] | None = None) -> int:
+    """Run `aevnmt score`."""
     return command.main(run, parser=parser(), argv=argv)
 
 

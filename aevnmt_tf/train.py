@@ -1,37 +1,47 @@
 """Train a model; continue where it stopped when out_dir has a checkpoint.
 
     aevnmt train --hparams FILE [--NAME VALUE ...]
+    aevnmt train --src en --tgt de --train_prefix P --dev_prefix D --out_dir RUN
 
-Without train_prefix it trains on a demo corpus that it makes itself. Ctrl-C saves and stops;
-the same command goes on from there.
+Without --hparams the number of pairs decides the settings, which are printed. Without
+train_prefix it trains on the demo corpus. Ctrl-C saves and stops; the same command goes on from
+there.
 """
 
-import importlib.util
+import argparse
 import os
 import platform
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from aevnmt_tf import command, hparams
-from aevnmt_tf.errors import UserError
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.hparams import Hparams, own_text
+
+if TYPE_CHECKING:
+    from aevnmt_tf.training.training_loop import TrainingOutcome
 
 
 def parser() -> command.Parser:
-    """The flags of this verb."""
+    """Return the flags of this verb."""
     flags = command.Parser("train", __doc__)
     hparams.add_flags(flags)
     return flags
 
 
-def run(args) -> int:
+def run(args: argparse.Namespace) -> int:
     """Train, and say what to do next."""
-    hp = hparams.from_args(args)
-    if hp.out_dir is None:
-        raise UserError("out_dir is not set: say where to keep the run, with --out_dir RUN")
+    if hparams.from_args(args).out_dir is None:
+        raise UserError("out_dir is not set: say where to keep the run, with --out_dir RUN.")
     _keep_compiled_code()
-    from aevnmt_tf.training.run import train
+    from aevnmt_tf.data.corpora import count_pairs
+    from aevnmt_tf.training.training_run import train
 
+    hp = own_text.from_args(args, count_pairs=count_pairs)
     outcome, results = train(hp)
     if outcome.interrupted:
         return command.INTERRUPTED
@@ -40,7 +50,7 @@ def run(args) -> int:
     return 0
 
 
-def _say_the_end(hp, outcome, results):
+def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any]) -> None:
     print(f"finished at step {outcome.step}: {outcome.reason}")
     if results["best"]:
         best = results["best"]
@@ -53,11 +63,10 @@ def _say_the_end(hp, outcome, results):
     print("next:")
     print(f"  python -m aevnmt_tf.translate --model {out_dir}")
     print(f"  tensorboard --logdir {out_dir}/logs")
-    if importlib.util.find_spec("aevnmt_tf.export"):
-        print(f"  python -m aevnmt_tf.export --model {out_dir} --export_dir {export_dir}")
+    print(f"  python -m aevnmt_tf.export --model {out_dir} --export_dir {export_dir}")
 
 
-def _keep_compiled_code():
+def _keep_compiled_code() -> None:
     """Let XLA find again what it compiled in an earlier run on this machine.
 
     TensorFlow reads the flag when it is imported.
@@ -74,7 +83,7 @@ def _keep_compiled_code():
     os.environ["TF_XLA_FLAGS"] = f"{flags} --tf_xla_persistent_cache_directory={folder}".strip()
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the verb and return its exit code."""
     return command.main(run, parser=parser(), argv=argv)
 

@@ -138,6 +138,8 @@ class Reference:
         self.has_lm = "gru_lm" in self.w
         self.has_z = "q_u_out" in self.w
         self.reads_target = "q_gru_y" in self.w
+        self.mixture = self.w.get("prior")
+        self.is_conditional = "p_u_out" in self.w  # p(z|x)
 
     # Pieces
 
@@ -277,11 +279,36 @@ class Reference:
             h = np.concatenate([h, self._average("q_gru_y", "y", y)])
         return self._head("q_u", h), softplus(self._head("q_s", h))
 
+    def conditional_prior(self, x):
+        """loc and scale of p(z|x)."""
+        h = self._average("p_gru_x", "x", x)
+        return self._head("p_u", h), softplus(self._head("p_s", h))
+
     def prediction(self, x):
-        """loc and scale of r(z|x); scale is None where r is a point."""
+        """loc and scale of r(z|x), None where r is a point; of p(z|x) where there is no r."""
+        if self.is_conditional:
+            return self.conditional_prior(x)
         h = self._average("r_gru_x", "x", x)
         scale = softplus(self._head("r_s", h)) if "r_s_out" in self.w else None
         return self._head("r_u", h), scale
+
+    def log_prior(self, z, x=None):
+        """log p(z) of z [..., Z]: the standard normal, or the prior whose weights are there."""
+        if self.is_conditional:
+            return log_normal(z, *self.conditional_prior(x))
+        if self.mixture is None:
+            return log_normal(z, 0.0, 1.0)
+        loc, scale = self.mixture["loc"], softplus(self.mixture["scale"])  # [K, Z]
+        each = log_softmax(self.mixture["logits"]) + log_normal(z[..., None, :], loc, scale)
+        return np.logaddexp.reduce(each, axis=-1)
+
+    def kl(self, q, z, x):
+        """KL(q || p): [Z], or [1] for a mixture, of z alone."""
+        if self.is_conditional:
+            return kl_between(*q, *self.conditional_prior(x))
+        if self.mixture is None:
+            return kl_from_standard(*q)
+        return log_normal(z, *q) - self.log_prior(z)
 
     # Objectives, for one pair
 
@@ -293,12 +320,12 @@ class Reference:
         return (loc + np.asarray(epsilon, np.float64) * scale)[None, :]
 
     def loss_terms(self, x, y, epsilon=None):
-        """nll_x, nll_y, kl [Z] and r_divergence at z = loc + epsilon * scale."""
+        """nll_x, nll_y, kl and r_divergence at z = loc + epsilon * scale."""
         z, kl, r_divergence = self.sample(x, y, epsilon), np.zeros(0), 0.0
         if self.has_z:
             q = self.posterior(x, y)
-            kl = kl_from_standard(*q)
-            if self.reads_target:
+            kl = self.kl(q, z, x)
+            if self.reads_target and not self.is_conditional:
                 r_divergence = divergence(self.r_train_mode, q, self.prediction(x))
         return {
             "nll_x": -self.log_px(x, z)[0] if self.has_lm else 0.0,
@@ -318,7 +345,8 @@ class Reference:
         """log p(x, y, z_s) - log q(z_s) at z_s = loc + epsilon_s * scale; epsilon is [S, Z]."""
         loc, scale = self.posterior(x, y)
         z = loc + np.asarray(epsilon, np.float64) * scale
-        joint = self.log_px(x, z) + self.log_py(x, y, z) + log_normal(z, 0.0, 1.0)
+        joint = self.log_py(x, y, z) + self.log_prior(z, x)
+        joint += self.log_px(x, z) if self.has_lm else 0.0
         return joint - log_normal(z, loc, scale)  # [S]
 
     def log_weights_x(self, x, epsilon):
@@ -330,7 +358,7 @@ class Reference:
         else:
             loc, scale = self.posterior(x, None)
         z = loc + np.asarray(epsilon, np.float64) * scale
-        return self.log_px(x, z) + log_normal(z, 0.0, 1.0) - log_normal(z, loc, scale)  # [S]
+        return self.log_px(x, z) + self.log_prior(z) - log_normal(z, loc, scale)  # [S]
 
 
 def effective_sample_size(log_weights):
@@ -367,7 +395,7 @@ def parameter_count(
     has_z = system not in ("cond", "joint")
     start = dense(z_dim, units) if has_z else 0
     total = vocab_x * units + (0 if share_vocab else vocab_y * units)
-    if system != "cond":
+    if system not in ("cond", "vnmt"):
         total += lm_layers * (start + cell(units)) + dense(units, vocab_x)
     total += encoder_layers * start
     total += 2 * cell(units) + (encoder_layers - 1) * 2 * cell(2 * units)
@@ -378,10 +406,12 @@ def parameter_count(
     else:
         total += cell(2 * units) + 3 * units * units + units * vocab_y
     if has_z:
-        sides = 1 if system == "source_only" else 2
+        sides = 1 if system in ("source_only", "mixture") else 2
         head = dense(sides * 2 * units, z_dim) + dense(z_dim, z_dim)
         total += sides * 2 * cell(units) + 2 * head
-        if system != "source_only":
+        if sides == 2:
             head = dense(2 * units, z_dim) + dense(z_dim, z_dim)
             total += 2 * cell(units) + (1 if system == "l2" else 2) * head
+    if system == "mixture":
+        total += 3 * (1 + 2 * z_dim)  # three components: weight, locations, scales
     return total

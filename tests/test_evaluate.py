@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
+import sacrebleu as sacrebleu_package
 
 from aevnmt_tf import evaluate, translator
-from aevnmt_tf.analysis import evaluation, evaluation_sets, metrics
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.evaluation import evaluation_sets, loaded_models, metrics
 from tests.tiny_translator import save_run
 
 WORDS = "the a cat dog sat ran on under mat tree big small , .".split()
@@ -258,35 +258,6 @@ def test_a_run_knows_its_own_sets(command, runs, data):
     assert f"the run's own {data / 'news.en'} and {data / 'news.de'}" in messages
 
 
-def test_flags_of_decoding(runs, command):
-    words = "--search beam --beam_width 2 --z sample --num_z 3 --infer_batch_size 9"
-    words += " --length_penalty_weight 0.5 --src_max_len_infer 33"
-    changes = evaluate._decoding(evaluate.parser().parse_args(words.split()))
-    loaded, rule = evaluation.load(str(runs / "run"), checkpoint="last", decoding=changes)
-    assert (rule.search, rule.beam_width, rule.z, rule.num_z) == ("beam", 2, "sample", 3)
-    assert (rule.length_penalty_weight, rule.n_best) == (0.5, 1)
-    assert loaded.hp.infer_batch_size == 9 and loaded.hp.src_max_len_infer == 33
-    about = evaluation.about_run(runs / "run", loaded, rule, checkpoint="last", seed=5)
-    assert about["weights"] == "checkpoints/step-000000004" and about["seed"] == 5
-    assert about["decoding"]["z"] == "sample"
-    with pytest.raises(UserError, match="nonsense is no setting of decoding"):
-        evaluation.load(str(runs / "run"), decoding={"nonsense": 1})
-    words = "--search sample --top_k 4 --top_p 0.5".split()
-    changes = evaluate._decoding(evaluate.parser().parse_args(words))
-    _, rule = evaluation.load(str(runs / "run"), checkpoint="last", decoding=changes)
-    assert (rule.search, rule.top_k, rule.top_p) == ("sample", 4, 0.5)
-
-
-def test_one_translation_is_scored_where_a_run_gives_several(tmp_path):
-    save_run(tmp_path / "run", beam_width=5, num_translations_per_input=5)
-    hp = evaluation.settings_of(tmp_path / "run", decoding={"beam_width": 2})
-    assert (hp.beam_width, hp.num_translations_per_input) == (2, 1)
-    with pytest.raises(UserError, match="beam_width is for beam or refine search"):
-        evaluation.settings_of(tmp_path / "run", decoding={"beam_width": 2, "search": "greedy"})
-    greedy = {"beam_width": 0, "search": "greedy"}
-    assert evaluation.settings_of(tmp_path / "run", decoding=greedy).beam_width == 0
-
-
 def test_models_are_loaded_one_after_the_other(command, runs, data, tmp_path, monkeypatch):
     load, asked = translator.load, []
     monkeypatch.setattr(
@@ -307,28 +278,6 @@ def test_long_lines_are_cut_and_named(command, runs, tmp_path):
     assert code == 0 and "y, line 2 is cut to its first 12 subwords" in messages
 
 
-def test_evaluate_run_for_programs(runs, data, tmp_path, command):
-    said = []
-    found = evaluation.evaluate_run(
-        str(runs / "run"),
-        {"N": str(data / "news"), "T": str(data / "talks")},
-        metrics=("bleu", "chrf"),
-        output=tmp_path / "kept",
-        name="mine",
-        report=said.append,
-    )
-    assert found == json.loads(json.dumps(found))
-    assert found["name"] == "mine" and list(found["sets"]) == ["N", "T"]
-    assert found["sets"]["T"]["translations"] == str(tmp_path / "kept" / "T.txt")
-    words = ["--model", f"mine={runs / 'run'}", "--metrics", "bleu,chrf", "--json"]
-    words += ["--test", f"N={data / 'news'}", "--test", f"T={data / 'talks'}"]
-    _, output, _ = command(*words)
-    (system,) = json.loads(output)["systems"]
-    assert system["all"] == found["all"]
-    own = evaluation.evaluate_run(str(runs / "run"), metrics=["bleu"])
-    assert list(own["sets"]) == ["news"] and own["sets"]["news"]["translations"] is None
-
-
 def test_an_ensemble_is_a_system(command, runs, data, monkeypatch):
     """Runs with commas between them are loaded together."""
     single, asked = translator.load(str(runs / "run")), []
@@ -339,6 +288,65 @@ def test_an_ensemble_is_a_system(command, runs, data, monkeypatch):
     assert code == 0, messages
     (system,) = json.loads(output)["systems"]
     assert system["name"] == "run+cond" and system["model"] == pair and asked == [pair]
+
+
+# Text in subwords.
+
+
+@pytest.fixture(scope="module")
+def bpe_run(tmp_path_factory):
+    """A run whose files are in BPE, as TF-NMT's are."""
+    run = tmp_path_factory.mktemp("bpe") / "run"
+    save_run(run, beam_width=0, infer_batch_size=6, subword_option="bpe")
+    for lang in ("en", "de"):
+        (run / "text" / f"vocab.{lang}.json").write_text('{"subword_option": "bpe"}')
+    return run
+
+
+def test_references_in_subwords_are_joined_like_translations(command, bpe_run, data, tmp_path):
+    """BLEU, significance and sentences are those of sacreBLEU without the @@."""
+    words = evaluation_sets.read_lines(data / "news.de")
+    write(tmp_path / "bpe.de", [line.replace(" ", "@@ ", 1) for line in words])
+    joined = [line.replace(" ", "", 1) for line in words]
+    flags = ["--model", bpe_run, "--src", data / "news.en", "--output", tmp_path / "out"]
+    code, output, messages = command(*flags, "--ref", tmp_path / "bpe.de", "--json")
+    assert code == 0 and "bpe.de has subwords" in messages
+    (system,) = json.loads(output)["systems"]
+    lines = evaluation_sets.read_lines(tmp_path / "out")
+    expected = sacrebleu_package.corpus_chrf(lines, [joined]).score
+    assert system["all"]["scores"]["chrf"]["score"] == expected
+    wrong = sacrebleu_package.corpus_chrf(
+        lines, [(tmp_path / "bpe.de").read_text().split("\n")]
+    )
+    assert expected != wrong.score
+    # Files against files: whichever of them is in subwords.
+    write(tmp_path / "joined.de", joined)
+    write(tmp_path / "bpe.hyp", [line.replace(" ", "@@ ", 1) for line in joined])
+    write(tmp_path / "joined.hyp", [line.replace(" ", "", 1) for line in joined])
+    found = []
+    for hyp, ref in (("joined", "joined"), ("bpe", "joined"), ("joined", "bpe")):
+        words = ["--hyp", f"x={tmp_path / hyp}.hyp", "--ref", f"{tmp_path / ref}.de", "--json"]
+        code, output, messages = command(*words)
+        assert ("has subwords" in messages) == ("bpe" in (hyp, ref))
+        found.append(json.loads(output)["systems"][0]["all"])
+    assert found[0] == found[1] == found[2]
+
+
+def test_protocols_are_columns_with_signatures(command, texts):
+    words = ["--hyp", texts / "near", "--ref", texts / "ref", "--language", "en"]
+    words += ["--metrics", "bleu,multi_bleu,ter,ter_13a", "--tokenize", "char", "--lowercase"]
+    code, output, messages = command(*words)
+    assert code == 0, messages
+    header, _, _, *signatures = output.splitlines()
+    assert header.split()[3:] == ["BLEU", "multi-BLEU", "TER", "TER-13a"]
+    expected = ("case:lc|eff:no|tok:char", "tok:moses-en", "tok:tercom", "tok:13a+tercom")
+    assert all(word in line for word, line in zip(expected, signatures, strict=True))
+    theirs = sacrebleu("ref", "-i", "near", "-tok", "char", "-lc", "-b", "-w", 2, cwd=texts)
+    assert output.splitlines()[1].split()[3] == theirs.strip()
+    code, _, messages = command(*words[:-4], "chrf", *words[-3:])
+    assert code == 2 and "--tokenize" in messages
+    code, _, messages = command(*words[:-2], "spam")
+    assert code == 2 and "--tokenize" in messages
 
 
 # METEOR and BEER.
@@ -384,9 +392,9 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         (["--hyp", "{texts}/near"], "--hyp needs --ref FILE or --test PREFIX"),
         (
             ["--hyp", "{texts}/none", "--ref", "{texts}/ref"],
-            "cannot read {texts}/none: No such",
+            "{texts}/none",
         ),
-        (["--hyp", "{texts}/ref", "--ref", "{texts}"], "cannot read {texts}: Is a directory"),
+        (["--hyp", "{texts}/ref", "--ref", "{texts}"], "{texts}: "),
         (
             ["--hyp", "{data}/news.de", "--ref", "{texts}/ref"],
             "{data}/news.de has 7 lines but {texts}/ref has 30",
@@ -478,7 +486,7 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         ),
         (
             ["--model", "{runs}/run", "--refine_steps", "2147483648"],
-            "--refine_steps: must be 2147483647 or less, not 2147483648",
+            "--refine_steps: refine_steps must be 2147483647 or less",
         ),
     ],
 )
@@ -527,7 +535,7 @@ def bad_runs(tmp_path_factory):
         (["--model", "{bad}/warm", "--search", "beam"], "has no sampling_temperature"),
         (["--model", "{runs}/run", "--search", "refine"], "refine search needs q(z|x, y)"),
         (["--model", "{bad}/seen,{bad}/words"], "cannot be an ensemble"),
-        (["--hyp", "{tmp}/none"], "cannot read {tmp}/none: No such"),
+        (["--hyp", "{tmp}/none"], "{tmp}/none"),
         (["--hyp", "{data}/news.de"], "news.de has 7 lines but {data}/talks.de has 5"),
         (["--hyp", "{data}/talks.de", "--output", "{tmp}"], "cannot write {tmp}/a/talks.txt"),
         (["--hyp", "{data}/talks.de", "--sentences", "{tmp}"], "cannot write {tmp}"),
@@ -537,14 +545,14 @@ def bad_runs(tmp_path_factory):
         ),
         (
             ["--hyp", "{data}/talks.de", "--metrics", "meteor", "--significance", "ar"],
-            "--significance is for bleu, chrf and ter",
+            "--significance is for sacreBLEU's metrics",
         ),
     ],
 )
 def test_all_systems_are_checked_before_one_translates(
     command, runs, bad_runs, data, tmp_path, monkeypatch, words, sentence
 ):
-    monkeypatch.setattr(evaluation, "translate_set", None)
+    monkeypatch.setattr(loaded_models, "translate_set", None)
     shutil.copytree(data, tmp_path / "b")
     (tmp_path / "b" / "talks.de").rename(tmp_path / "b" / "talks.txt")
     if words[0] == "--hyp" and "{tmp}" in words:
@@ -557,7 +565,7 @@ def test_all_systems_are_checked_before_one_translates(
 
 
 def test_a_single_sentence_has_no_other_z(command, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "translate_set", None)
+    monkeypatch.setattr(loaded_models, "translate_set", None)
     one = write(tmp_path / "one", ["a b"])
     words = ["--model", runs / "run", "--src", one, "--ref", one, "--latent"]
     code, output, messages = command(*words)

@@ -6,9 +6,9 @@ import statistics
 import pytest
 
 from aevnmt_tf import experiment
-from aevnmt_tf.experiments import evaluations, scheduler
-from aevnmt_tf.experiments import plan as plans
-from aevnmt_tf.experiments.runs import Runs
+from aevnmt_tf.experiments import experiment_plan as plans
+from aevnmt_tf.experiments import jobs, scheduler
+from aevnmt_tf.experiments.plan_runs import PlanRuns
 
 BLEU = {"cond": [20.0, 21.0, 22.5], "aevnmt": [21.0, 22.0, 24.0]}
 
@@ -58,7 +58,7 @@ def command(plan, capsys):
 @pytest.fixture
 def finished(plan, tmp_path):
     """All runs but the last, and their scores; as they are on the disk."""
-    runs = Runs(plans.read(plan), tmp_path / "out" / "runs")
+    runs = PlanRuns(plans.read(plan), tmp_path / "out" / "runs")
     for name, values in BLEU.items():
         for seed, bleu in enumerate(values, 1):
             if (name, seed) == ("aevnmt", 3):
@@ -73,7 +73,7 @@ def finished(plan, tmp_path):
             (run.folder / "metrics.jsonl").write_text(json.dumps({"step": 9, **best}) + "\n")
             (run.folder / "tests").mkdir()
             prefix = str(tmp_path / "test")
-            kept = {"prefix": prefix, "files": evaluations._checksums(prefix, run)}
+            kept = {"prefix": prefix, "files": jobs.checksums(prefix, run)}
             kept["scores"] = {"bleu": {"score": bleu, "signature": "nrefs:1|x"}}
             (run.folder / "tests" / "news.json").write_text(json.dumps(kept))
     return runs
@@ -155,6 +155,36 @@ def test_a_dry_run_says_what_is_there_and_makes_nothing(finished, command, tmp_p
     ]
 
 
+def test_a_dry_run_names_data_that_is_not_there(plan, command, tmp_path):
+    assert command("--dry_run")[0] == 0
+    (tmp_path / "train.en").unlink()
+    (tmp_path / "test.de").unlink()
+    code, output, messages = command("--dry_run", "--only", "cond", "--seeds", "1")
+    assert code == 2 and output == "to do  cond/seed1\nto do  cond/seed1/tests\n"
+    assert messages.count("\n") == 2 and "train.en" in messages and "test.de" in messages
+
+
+def test_a_table_keeps_the_provenance_of_its_runs(
+    finished, command, plan, tmp_path, monkeypatch
+):
+    def results():
+        return json.loads((tmp_path / "out" / "results.json").read_text())
+
+    done = scheduler.JobOutcomes(done=["aevnmt/seed2"])
+    monkeypatch.setattr(scheduler.Scheduler, "run", lambda self: done)
+    assert command("--jobs", 2)[0] == 0
+    made = results()
+    assert made["command"] == f"python -m aevnmt_tf.experiment --plan {plan} --jobs 2"
+    assert made["finished"][:2] == "20"
+    _, output, _ = command("--table_only", "--only", "cond")
+    assert {**results(), "finished": made["finished"]} == results()
+    assert results()["command"] == made["command"] and made["command"] in output
+    # All was there: nothing was made by this command.
+    monkeypatch.setattr(scheduler.Scheduler, "run", lambda self: scheduler.JobOutcomes())
+    command("--jobs", 1)
+    assert results()["command"] == made["command"]
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [
@@ -182,7 +212,7 @@ def test_what_it_refuses(finished, command, words, sentence):
 def test_files_that_are_missing_are_known_at_once(plan, command, tmp_path):
     (tmp_path / "test.de").unlink()
     code, _, messages = command()
-    assert code == 2 and "There is no file" in messages and "test.de" in messages
+    assert code == 2 and "test.de" in messages
     assert not (tmp_path / "out").exists()
 
 
@@ -193,7 +223,7 @@ def test_what_is_done_needs_its_files_no_more(finished, command, tmp_path):
     code, output, _ = command("--only", "cond")
     assert code == 0 and "| Cond |" in output
     code, _, messages = command("--only", "aevnmt")  # has a run to do
-    assert code == 2 and "There is no file" in messages
+    assert code == 2 and "train.en" in messages
 
 
 def test_machines_are_those_that_trained(finished, command, tmp_path):
@@ -225,7 +255,7 @@ def test_an_interruption_says_how_to_go_on(plan, command, monkeypatch, tmp_path)
 
 
 def test_a_failure_is_the_exit_code(plan, command, monkeypatch):
-    outcome = scheduler.Outcome(failed={"cond/seed1": "why"}, blocked={"x": "cond/seed1"})
+    outcome = scheduler.JobOutcomes(failed={"cond/seed1": "why"}, blocked={"x": "cond/seed1"})
     monkeypatch.setattr(scheduler.Scheduler, "run", lambda self: outcome)
     code, output, messages = command()
     assert code == 1 and "No score yet." in output
@@ -233,10 +263,9 @@ def test_a_failure_is_the_exit_code(plan, command, monkeypatch):
 
 
 def test_out_of_the_command_line_has_runs_of_its_own(plan, tmp_path):
-    read = plans.read(plan)
     parse = experiment.parser().parse_args
     shared = plan.with_name("shared.json")
-    shared.write_text(json.dumps({**read.raw, "runs_dir": "shared"}))
+    shared.write_text(json.dumps({**json.loads(plan.read_text()), "runs_dir": "shared"}))
     for words, expected in [
         ([], ("out", "shared")),
         (["--out", "o"], ("o", "o/runs")),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.training import step
+from aevnmt_tf.training import train_step
 from tests import tiny
 
 pytestmark = pytest.mark.slow  # compiling takes long
@@ -21,7 +21,7 @@ def test_learns_one_batch_by_heart(case):
     hp = tiny.settings(
         system, num_units=16, learning_rate=0.02, jit_compile="true", random_seed=3, **options
     )
-    model = step.build(hp, tiny.VOCAB_X, tiny.VOCAB_Y)
+    model = train_step.build(hp, tiny.VOCAB_X, tiny.VOCAB_Y)
     batch = tiny.batch()
     assert_compiled_equals_not(model, batch)
 

@@ -12,9 +12,10 @@ import pytest
 import tensorflow as tf
 
 import aevnmt_tf
-from aevnmt_tf import objective, score, search, translator
-from aevnmt_tf.data import line_pairs
-from aevnmt_tf.translator import graph, tensors
+from aevnmt_tf import score, search, translator
+from aevnmt_tf.model import importance
+from aevnmt_tf.storage import pair_streams
+from aevnmt_tf.translator import line_encoder
 from tests.tiny_translator import LINES, make, save_run
 
 TARGETS = ["b", "c d e", "a a", "", "e f g h a", "zz", "h g f", "a", "d"]
@@ -31,7 +32,7 @@ def run(tmp_path_factory):
 def loaded(run):
     """The run's translator, which scores one or a few draws of z at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph, "MOST_TOKENS", 150)
+        patch.setattr(importance, "MOST_TOKENS", 150)
         yield aevnmt_tf.load(run)
 
 
@@ -189,24 +190,29 @@ def test_draws_do_not_depend_on_how_many_are_made_at_a_time(loaded):
     """Against all draws in one pass of the model."""
     got = loaded.score(LINES, TARGETS, samples=5)
     (x, x_len, _), (y, y_len, _) = (
-        encode(tensors.strings(lines))
-        for encode, lines in ((loaded.encode, LINES), (loaded.encode_target, TARGETS))
+        encode(line_encoder.strings(lines))
+        for encode, lines in (
+            (loaded.graph.encode, LINES),
+            (loaded.graph.encode_target, TARGETS),
+        )
     )
     batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
-    seeds = tensors.seeds(1, np.arange(len(LINES)))
+    seeds = line_encoder.line_seeds(1, np.arange(len(LINES)))
     draws = [search.normals(seeds, stream=-3 - s, count=4) for s in range(5)]
-    log_w_xy, log_w_x = loaded.model.log_weights(batch, tf.stack(draws))
+    _, log_w_xy, log_w_x = importance.weigh(loaded.model, batch, tf.stack(draws))
     for name, log_w in (("iw_log_pxy", log_w_xy), ("iw_log_px", log_w_x)):
-        expected = objective.importance_weighted(log_w)
+        expected = importance.importance_weighted(log_w)
         np.testing.assert_allclose(got[name], expected, rtol=1e-4)
-    np.testing.assert_allclose(got["ess"], objective.effective_sample_size(log_w_xy), rtol=1e-3)
+    np.testing.assert_allclose(
+        got["ess"], importance.effective_sample_size(log_w_xy), rtol=1e-3
+    )
 
 
 def test_a_pair_does_not_depend_on_the_others(loaded):
     together = loaded.score(LINES, TARGETS, samples=4)
     for row in (1, 8):
         pairs = [("", "")] * row + [(LINES[row], TARGETS[row])]  # its number is in its seed
-        *_, last = loaded.score_stream(pairs, samples=4, window=1)
+        *_, last = loaded.scorer.stream(pairs, samples=4, window=1)
         for name, value in last.values.items():
             np.testing.assert_allclose(value, together[name][row], rtol=1e-4, atol=1e-5)
 
@@ -227,13 +233,13 @@ def test_scores_come_before_all_is_read(loaded):
             read.append(1)
             yield "a b", "c"
 
-    scores = loaded.score_stream(endless(), samples=1)
+    scores = loaded.scorer.stream(endless(), samples=1)
     next(scores)
     assert len(read) == loaded.hp.infer_batch_size
 
 
 def test_no_samples(loaded):
-    with pytest.raises(aevnmt_tf.errors.UserError, match="samples must be 1 or more"):
+    with pytest.raises(aevnmt_tf.cli.errors.UserError, match="samples must be 1 or more"):
         loaded.score(["a"], ["b"], samples=0)
 
 
@@ -330,12 +336,12 @@ def test_a_gzip_file_that_ends_early(command, tmp_path):
     code, output, messages = command(*flags, stdin=b"a\n" * 501)
     assert code == 2 and "cannot read" in messages and "Traceback" not in messages
     assert output.endswith("\n")
-    with line_pairs.Pairs("-", str(tmp_path / "x.gz")) as pairs:  # stdin ends first
+    with pair_streams.PairStream("-", str(tmp_path / "x.gz")) as pairs:  # stdin ends first
         assert list(pairs) == [] and "cannot read" in pairs.problem
 
 
 def test_an_interruption_leaves_whole_lines(command, loaded, files, tmp_path, monkeypatch):
-    kept = loaded.score_stream
+    kept = loaded.scorer.stream
 
     def stream(pairs, **options):
         for number, one in enumerate(kept(pairs, **options)):
@@ -343,9 +349,19 @@ def test_an_interruption_leaves_whole_lines(command, loaded, files, tmp_path, mo
                 raise KeyboardInterrupt
             yield one
 
-    monkeypatch.setattr(loaded, "score_stream", stream)
+    monkeypatch.setattr(loaded.scorer, "stream", stream)
     out = tmp_path / "out"
     code, _, messages = command(*files, "--output", out)
     assert code == 130 and "Traceback" not in messages
     rows = out.read_text().split("\n")
     assert len(rows) == 5 and rows[-1] == "" and len({row.count("\t") for row in rows[:4]}) == 1
+
+
+def test_a_low_effective_sample_size_is_mentioned(command, files, monkeypatch):
+    from aevnmt_tf.translator import corpus_scores
+
+    monkeypatch.setattr(corpus_scores, "low_ess", lambda samples: samples + 1.0)
+    _, _, messages = command(*files, "--samples", 3)
+    assert "9 of 9 pairs have an effective sample size (ess) below 4" in messages
+    monkeypatch.setattr(corpus_scores, "low_ess", lambda samples: 0.5)
+    assert "effective sample size" not in command(*files, "--samples", 3)[2]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from aevnmt_tf import run_directory, train, translator
+from aevnmt_tf import train, translator
+from aevnmt_tf.storage import run_directory
 from tests import tiny_run
 
 pytestmark = pytest.mark.slow  # a whole run is trained
@@ -82,7 +83,7 @@ def test_every_choice_of_weights_loads_and_the_average_is_the_mean(folder):
 @pytest.mark.parametrize("name, checkpoint", [("final", "last"), ("average", "average")])
 def test_scores_on_dev_are_those_of_the_weights_that_are_kept(folder, name, checkpoint):
     """Decoded once more."""
-    from aevnmt_tf.analysis import metrics
+    from aevnmt_tf.evaluation import metrics
 
     lines = {
         lang: (folder / "corpus" / f"dev.{lang}").read_text().splitlines()
@@ -103,9 +104,11 @@ def test_tensorboard_has_everything(folder):
         accumulator.Reload()
         return set(accumulator.Tags()["tensors"])
 
-    train_tags = {"elbo", "nll_x_per_token", "perplexity_y", "kl", "kl_weight", "r_divergence"}
-    assert train_tags | {"accuracy_y", "gradient_norm", "pairs_per_second"} <= tags("train")
-    dev_tags = {"bleu", "chrf", "elbo", "iw_log_pxy", "active_units", "kl_by_dimension"}
+    losses = {"loss/elbo", "loss/nll_x_per_token", "loss/perplexity_y", "loss/accuracy_y"}
+    others = {"latent/kl", "latent/kl_weight", "optimisation/gradient_norm"}
+    assert losses | others | {"speed/pairs_per_second"} <= tags("train")
+    dev_tags = {"quality/bleu", "quality/chrf", "loss/elbo", "loss/iw_log_pxy"}
+    dev_tags |= {"latent/active_units", "latent/information", "latent/kl_by_dimension"}
     assert dev_tags | {"attention/0", "translations", "samples_from_the_prior"} <= tags("dev")
     assert (logs / "dev" / "projector_config.pbtxt").exists()
     metadata = (logs / "dev" / "z_metadata.tsv").read_text().splitlines()
@@ -161,3 +164,22 @@ def test_compiled_code_is_kept_where_that_is_possible(tmp_path, monkeypatch, wri
 def test_out_dir_is_needed(capsys):
     assert train.main(["--src", "en", "--tgt", "de", "--train_prefix", "x"]) == 2
     assert "--out_dir RUN" in capsys.readouterr().err
+
+
+def test_without_a_settings_file_the_text_decides_and_a_run_goes_on(tmp_path, capsys):
+    prefixes = tiny_run.write_corpus(tmp_path)
+    words = "--src en --tgt de --num_units 8 --beam_width 1 --batch_size 4 --max_steps 10"
+    words = [*words.split(), "--out_dir", str(tmp_path / "run")]
+    words += ["--train_prefix", prefixes["train"], "--dev_prefix", prefixes["dev"]]
+    assert train.main(words) == 0
+    said = capsys.readouterr().out
+    assert "settings for 40 pairs" in said and "z_dim 32" in said
+    kept = json.loads((tmp_path / "run" / "hparams.json").read_text())
+    assert (kept["num_units"], kept["z_dim"], kept["free_bits"]) == (8, 32, 10.0)
+    # More text than at the start changes nothing.
+    tiny_run.write_corpus(tmp_path, train=4000)
+    assert train.main([*words, "--max_steps", "12"]) == 0
+    said = capsys.readouterr().out
+    assert "resumed at step 10" in said and "settings for" not in said
+    again = json.loads((tmp_path / "run" / "hparams.json").read_text())
+    assert again == {**kept, "max_steps": 12}

@@ -12,8 +12,8 @@ from matplotlib import image as images
 
 import aevnmt_tf
 from aevnmt_tf import model as models
-from aevnmt_tf import run_directory, translate, translator
-from aevnmt_tf.training import snapshots
+from aevnmt_tf import translate, translator
+from aevnmt_tf.storage import run_directory, snapshots
 from tests import tiny
 from tests.tiny_translator import LINES, save_run
 
@@ -189,7 +189,7 @@ def test_attention_of_all_lines(command, tmp_path):
     """Whatever is in a line, and no word about fonts on stderr; an empty line has none."""
     folder = tmp_path / "new" / "folder"
     code, _, messages = command("--attention", folder, stdin=lines_of("a $", "", "日\0_^"))
-    assert code == 0 and messages.count("\n") == 1
+    assert code == 0 and messages.count("\n") == messages.count("aevnmt translate: ") == 2
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["000001.png", "000003.png"]
     assert all(images.imread(folder / name).size for name in names)
@@ -204,7 +204,7 @@ def test_an_empty_line_is_one_empty_translation(command):
 
 
 def test_line_breaks_inside_a_translation(command, loaded, monkeypatch):
-    broken = translator.Result([translator.Translation("a\nb\r\tc", 0.0, 0.0)])
+    broken = translator.TranslatedLine([translator.Translation("a\nb\r\tc", 0.0, 0.0)])
     monkeypatch.setattr(loaded, "stream", lambda lines, **_: (broken for _ in lines))
     assert command(stdin=b"x\ny\n")[1] == b"a b  c\na b  c\n"
 
@@ -214,7 +214,7 @@ def test_an_interruption_leaves_whole_lines(command, loaded, tmp_path, monkeypat
         for number, line in enumerate(lines):
             if number == 3:
                 raise KeyboardInterrupt
-            yield translator.Result([translator.Translation(line, 0.0, 0.0)])
+            yield translator.TranslatedLine([translator.Translation(line, 0.0, 0.0)])
 
     monkeypatch.setattr(loaded, "stream", stream)
     target = tmp_path / "out"
@@ -243,7 +243,7 @@ def broken_gzip(path):
         (["--input", "{tmp}/text.gz"], "cannot read {tmp}/text.gz: Not a gzipped file"),
         (["--input", "{tmp}/text", "--output", "{tmp}/no/out"], "cannot write {tmp}/no/out"),
         (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is the input as well"),
-        (["--search", "viterbi"], "invalid choice: 'viterbi'"),
+        (["--search", "viterbi"], "--search: search must be"),
         (["--beam_width", "-1"], "beam_width"),
         (["--search", "mbr", "--beam_width", "5"], "beam_width is for beam or refine search"),
         (["--n_best", "0"], "--n_best"),
@@ -254,11 +254,11 @@ def broken_gzip(path):
         (["--refine_steps", "-1"], "--refine_steps"),
         (["--utility", "bleu"], "utility is for mbr search, and this is greedy search"),
         (["--seed", "-1"], "--seed: must be from 0 to"),
-        (["--top_p", "0"], "--top_p: must be above 0 and at most 1"),
+        (["--top_p", "0"], "--top_p: top_p must be"),
         (["--model", "{tmp}"], "{tmp} is not a run"),
         (["--output", "{tmp}"], "cannot write {tmp}: Is a directory"),
-        (["--attention", "{tmp}/text"], "cannot write {tmp}/text: File exists"),
-        (["--checkpoint", "average"], "has no usable weights in average/"),
+        (["--attention", "{tmp}/text"], "cannot write {tmp}/text: file exists"),
+        (["--checkpoint", "average"], "without avg_ckpts"),
         (["--n_bets", "2"], "did you mean --n_best"),
     ],
 )
@@ -361,9 +361,7 @@ def test_moses_models_take_raw_text_and_give_it(command, moses_run):
 
     code, output, _ = command(model=moses_run, stdin=lines_of(*RAW))
     inside = aevnmt_tf.load(moses_run)
-    plain = translator.Translator(
-        inside.model, inside.x_tokenizer, inside.y_tokenizer, inside.hp
-    )
+    plain = translator.Translator(inside.graph)
     before, after = (moses.load(moses_run / "text", lang) for lang in ("en", "de"))
     assert before.forward(RAW[0]) != RAW[0]
     tokens = plain.translate([before.forward(line) for line in RAW])
@@ -389,3 +387,19 @@ def test_a_temperature_samples_from_a_run_with_a_beam(command, tmp_path):
     assert output.decode() == "".join(f"{line}\n" for line in expected)
     code, _, messages = command("--search", "beam", "--sampling_temperature", 0.5, model=run)
     assert code == 2 and "beam search has no sampling_temperature" in messages
+
+
+def test_unknown_words_are_counted_and_many_of_them_explained(command, moses_run):
+    _, _, messages = command(stdin=b"a b c d e f g h a b c d zz\n")
+    assert "1 of 13 source words are unknown to the model\n" in messages
+    _, _, messages = command(stdin=b"The house isn't red.\n")
+    assert "unknown to the model, which takes words separated by spaces" in messages
+    assert "unknown" not in command(stdin=b"a b\n")[2]
+    raw = command(model=moses_run, stdin=lines_of(RAW[0]))[2]
+    assert "unknown" not in raw, "its own pipeline makes tokens of raw text"
+
+
+def test_a_point_is_not_an_article(command, tmp_path):
+    run = save_run(tmp_path / "run", system="l2", beam_width=0)
+    code, _, messages = command("--z", "sample", model=run, stdin=b"a\n")
+    assert code == 2 and "predicts z as a point" in messages and "a aevnmt" not in messages

@@ -11,6 +11,8 @@ SYSTEMS = {
     "cond": {"model_type": "cond"},
     "joint": {"model_type": "joint"},
     "source_only": {"model_type": "aevnmt", "z_inference_from": "source_only"},
+    "vnmt": {"model_type": "vnmt"},
+    "mixture": {"model_type": "aevnmt", "prior": "mixture", "prior_components": 3},
     **{
         mode: {
             "model_type": "aevnmt",
@@ -97,6 +99,12 @@ def batch(pairs=PAIRS, *, pad_x=0, pad_y=0, pad_id=EOS):
         "corpus": tf.zeros([size], tf.int32),
         "row": tf.range(size),
     }
+
+
+def step(model, memory, state, y):
+    """One word of each row: logits [B, Vy], DecoderState, attention [B, Tx]."""
+    features, state, attention = model.decoder.step(model.emb_y(y), memory, state)
+    return model.decoder.out_y(features), state, attention
 
 
 def epsilon(shape, *, seed=3):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf import export, run_directory, text
+from aevnmt_tf import export, text
+from aevnmt_tf.storage import run_directory, snapshots
 from aevnmt_tf.text import sentencepiece_tokenizer
-from aevnmt_tf.training import snapshots
-from aevnmt_tf.translator import Translator
+from aevnmt_tf.translator import Graph, Translator
 from tests import tiny, tiny_run
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:9.9.9"
@@ -41,7 +41,7 @@ def make(system="source_only", **changes):
     adjust(model)
     defaults = {"infer_batch_size": 16, "beam_width": 3, "src_max_len_infer": 12}
     hp = tiny.settings(system, **{**defaults, "src": "en", "tgt": "de", **changes})
-    return Translator(model, x_tokenizer, y_tokenizer, hp)
+    return Translator(Graph(model, x_tokenizer, y_tokenizer, hp))
 
 
 def adjust(model):

@@ -1,8 +1,8 @@
 """Translators of tiny random models, and runs made of them."""
 
-from aevnmt_tf import run_directory, text
-from aevnmt_tf.training import snapshots
-from aevnmt_tf.translator import Translator
+from aevnmt_tf import text
+from aevnmt_tf.storage import run_directory, snapshots
+from aevnmt_tf.translator import Graph, Translator
 from tests import tiny
 
 WORDS = "<unk> <s> </s> a b c d e f g h".split()
@@ -21,7 +21,7 @@ def make(system="source_only", *, scale=0.8, seed=0, **changes):
         model.decoder.out_y.bias.assign(bias)
     hp = tiny.settings(system, **{"infer_batch_size": 4, "beam_width": 3, **changes})
     tokenizer = text.VocabularyTokenizer(WORDS)
-    return Translator(model, tokenizer, tokenizer, hp)
+    return Translator(Graph(model, tokenizer, tokenizer, hp))
 
 
 def save_run(folder, **changes):

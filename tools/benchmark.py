@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from aevnmt_tf import command
+from aevnmt_tf.cli import command
 
 # In the order of a sentence's way; one file each in benchmarks/.
 NAMES = ("data", "train", "decode", "serve")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import rich.console
 import rich.progress
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 
 console = rich.console.Console(stderr=True)
 
@@ -31,7 +31,7 @@ class File(NamedTuple):
 
 
 def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], None]) -> None:
-    """One attempt to bring `part` to its full length, from where it stands."""
+    """Try once to bring `part` to its full length, from where it stands."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "aevnmt_tf", "Accept-Encoding": "identity"}
     if have:
@@ -64,7 +64,7 @@ def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], Non
 
 
 def download(url: str, part: pathlib.Path) -> None:
-    """Brings a file here, with a progress bar; goes on after broken transfers."""
+    """Fetch a file, with a progress bar; go on after broken transfers."""
     columns = (
         rich.progress.TextColumn("{task.description}"),
         rich.progress.BarColumn(),
@@ -83,10 +83,13 @@ def download(url: str, part: pathlib.Path) -> None:
                     url, part, lambda n, total: progress.update(task, completed=n, total=total)
                 )
             except NETWORK as error:
-                code = getattr(error, "code", None)
-                if code is not None and code < 500 and code not in (408, 429):
+                if (
+                    isinstance(error, urllib.error.HTTPError)
+                    and error.code < 500
+                    and error.code not in (408, 429)
+                ):
                     raise UserError(
-                        f"{url}: the server answers {code} {error.reason}; "
+                        f"{url}: the server answers {error.code} {error.reason}; "
                         "--mirror URL names another server, --from DIR files of your own."
                     ) from None
                 if part.exists() and part.stat().st_size > before:
@@ -100,7 +103,7 @@ def download(url: str, part: pathlib.Path) -> None:
 
 
 def matches(path: pathlib.Path, checksum: str) -> bool:
-    """True if the file has the checksum, which is written algorithm:digits."""
+    """Return whether the file has the checksum, which is written algorithm:digits."""
     algorithm, digits = checksum.split(":")
     digest = hashlib.new(algorithm, usedforsecurity=False)
     with open(path, "rb") as file:
@@ -112,7 +115,7 @@ def matches(path: pathlib.Path, checksum: str) -> bool:
 def fetch(
     file: File, *, folder: pathlib.Path, mirror: str | None, checked: bool
 ) -> pathlib.Path:
-    """The path of a downloaded and checked file."""
+    """Download and check a file where it is not there yet; return its path."""
     path = folder / file.name
     if path.exists() and (not checked or matches(path, file.checksum)):
         return path
@@ -131,7 +134,7 @@ def fetch(
 
 
 def wrong(place: object, file: File) -> UserError:
-    """What to say of a file with another checksum."""
+    """Return the error about a file with another checksum."""
     return UserError(
         f"{place} does not have the checksum {file.checksum}: it is damaged or not the same; "
         "to take it all the same, add --unchecked."

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the results of experiments into README.md, between their marks.
+"""Writes the results of experiments into docs/results.md, between their marks.
 
-    tools/run python tools/results_table.py             rewrites README.md
+    tools/run python tools/results_table.py             rewrites docs/results.md
     tools/run python tools/results_table.py --check     exit code 1 where it is not current
 
 `<!-- results:begin NAME -->` and `<!-- results:end NAME -->` stand each on a line of their own;
@@ -13,83 +13,92 @@ import json
 import pathlib
 import re
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.experiments import report
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.experiments import result_pages
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _BEGIN = re.compile(r"<!-- results:begin (\S+) -->")
 _END = re.compile(r"<!-- results:end (\S+) -->")
 
 
-def current(text: str, results: dict[str, dict]) -> str:
-    """The text with each marked part made anew; an error where marks and results differ."""
+def current(text: str, results: dict[str, dict[str, Any]]) -> str:
+    """Return the text with each marked part made anew; marks and results must agree."""
     made, inside, used = [], None, []
     for number, line in enumerate(text.split("\n"), 1):
         begin, end = _BEGIN.fullmatch(line.strip()), _END.fullmatch(line.strip())
         if begin:
             name = begin.group(1)
             if inside is not None:
-                raise UserError(f"line {number}: {inside} has not ended before {name} begins")
+                raise UserError(f"line {number}: {inside} has not ended before {name} begins.")
             if name not in results:
-                raise UserError(f"line {number}: there is no results/{name}.json")
+                raise UserError(f"line {number}: there is no results/{name}.json.")
             if name in used:
-                raise UserError(f"line {number}: {name} stands here a second time")
+                raise UserError(f"line {number}: {name} stands here a second time.")
             inside = name
             used.append(name)
-            made += [line, "", *report.section(results[name]).rstrip("\n").split("\n"), ""]
+            made += [
+                line,
+                "",
+                *result_pages.section(results[name]).rstrip("\n").split("\n"),
+                "",
+            ]
         if end:
             if end.group(1) != inside:
-                raise UserError(f"line {number}: {end.group(1)} ends, but has not begun")
+                raise UserError(f"line {number}: {end.group(1)} ends, but has not begun.")
             inside = None
         if inside is None:
             made.append(line)
     if inside is not None:
-        raise UserError(f"{inside} begins and does not end")
+        raise UserError(f"{inside} begins and does not end.")
     for name in results:
         if name not in used:
             raise UserError(
-                f"results/{name}.json has no place: add <!-- results:begin {name} -->"
+                f"results/{name}.json has no place: add <!-- results:begin {name} -->."
             )
     return "\n".join(made)
 
 
-def read(folder: pathlib.Path) -> dict[str, dict]:
-    """The results of experiments in a folder, by name."""
+def read(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the results of experiments in a folder, by name."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         try:
             found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-            report.section(found[path.stem])
+            result_pages.section(found[path.stem])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{path} is no results.json of an experiment: {error!r}") from None
+            raise UserError(f"{path} is no results.json of an experiment: {error!r}.") from None
     return found
 
 
-def main(argv=None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Rewrite or check the page; return the exit code."""
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    p.add_argument("--readme", type=pathlib.Path, default=ROOT / "README.md", metavar="FILE")
+    p.add_argument(
+        "--page", type=pathlib.Path, default=ROOT / "docs" / "results.md", metavar="FILE"
+    )
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "results", metavar="DIR")
     p.add_argument("--check", action="store_true", help="change nothing")
     args = p.parse_args(argv)
     try:
-        before = args.readme.read_text(encoding="utf-8")
+        before = args.page.read_text(encoding="utf-8")
         after = current(before, read(args.results))
     except OSError as error:
-        print(f"results_table.py: {args.readme}: {error.strerror}", file=sys.stderr)
+        print(f"results_table.py: {args.page}: {error.strerror}", file=sys.stderr)
         return 2
     except UserError as error:
-        print(f"results_table.py: {args.readme}: {error}", file=sys.stderr)
+        print(f"results_table.py: {args.page}: {error}", file=sys.stderr)
         return 2
     if args.check:
         if after != before:
-            print(f"results_table.py: {args.readme} is not current", file=sys.stderr)
+            print(f"results_table.py: {args.page} is not current", file=sys.stderr)
         return int(after != before)
     if after != before:
-        args.readme.write_text(after, encoding="utf-8")
+        args.page.write_text(after, encoding="utf-8")
     return 0
 
 

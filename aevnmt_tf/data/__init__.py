@@ -4,13 +4,14 @@ Names are imported when first used: `aevnmt_tf.data.demo` must not wait for Tens
 """
 
 import importlib
+from typing import Any
 
 _HOMES = {
-    "Counts": "counts",
-    "EncodedPairs": "encode",
+    "Counts": "pair_counts",
+    "EncodedPairs": "pair_encoding",
     "Pairs": "pairs",
     "TrainingData": "training_data",
-    "encode_pairs": "encode",
+    "encode_pairs": "pair_encoding",
     "evaluation_batches": "batches",
     "load_training_data": "training_data",
     "read_pairs": "pairs",
@@ -19,7 +20,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

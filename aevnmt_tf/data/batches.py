@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import text
-from aevnmt_tf.data import plan
-from aevnmt_tf.data import shapes as shapes_module
-from aevnmt_tf.data.encode import EncodedPairs, Sequences
+from aevnmt_tf.data.batch_order import FILLER
+from aevnmt_tf.data.batch_shapes import Lengths, assign, choose_shapes
+from aevnmt_tf.data.pair_encoding import EncodedPairs, Sequences
 
 Batch = dict[str, tf.Tensor]
 
@@ -34,14 +34,14 @@ class Gatherer:
             self._shapes = tf.constant(shapes, tf.int32)  # [K, 2]
 
     def __call__(self, pairs: tf.Tensor, bucket: tf.Tensor, row: tf.Tensor) -> Batch:
-        """The batch of some pairs.
+        """Return the batch of some pairs.
 
         Args:
-            pairs: indices of pairs, or plan.FILLER.  # [B] int32
+            pairs: indices of pairs, or FILLER.  # [B] int32
             bucket: the bucket, which gives the padded lengths.  # [] int32
             row: what to call the rows.  # [B] int32
         """
-        is_filler = tf.equal(pairs, plan.FILLER)
+        is_filler = tf.equal(pairs, FILLER)
         pairs = tf.where(is_filler, tf.size(self._corpus) - 1, pairs)
         shape = tf.gather(self._shapes, bucket)
         x, x_len = _padded(*self._x, pairs, shape[0])
@@ -52,7 +52,7 @@ class Gatherer:
 
 
 def _with_filler(parts: Sequence[Sequences]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Ids and offsets of all sequences and, last, of a filler: one `</s>`.
+    """Return ids and offsets of all sequences and, last, of a filler: one `</s>`.
 
     A filler is never of length 0: a mean over nothing is NaN, and NaN times weight 0 is NaN.
     """
@@ -64,7 +64,10 @@ def _with_filler(parts: Sequence[Sequences]) -> tuple[tf.Tensor, tf.Tensor]:
 def _padded(
     ids: tf.Tensor, offsets: tf.Tensor, rows: tf.Tensor, width: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sequences as a rectangle, `</s>` after their ends, and their lengths.  # [B, T], [B]"""
+    """Return sequences as a rectangle, `</s>` after their ends, and their lengths.
+
+    # -> [B, T], [B]
+    """
     start = tf.gather(offsets, rows)  # [B]
     length = tf.gather(offsets, rows + 1) - start  # [B]
     column = tf.range(tf.cast(width, tf.int64))  # [T]
@@ -82,7 +85,7 @@ def evaluation_batches(
     shapes: np.ndarray | None = None,
     corpus: int = 0,
 ) -> tf.data.Dataset:
-    """All pairs once, short ones first; `row` is the index of the pair in `encoded`.
+    """Return all pairs once, short ones first; `row` is the index of the pair in `encoded`.
 
     Args:
         encoded: the pairs.
@@ -93,13 +96,14 @@ def evaluation_batches(
         corpus: the corpus index of the pairs.
     """
     x_len, y_len = encoded.x.lengths, encoded.y.lengths
-    shapes = _extended(shapes, x_len, y_len, num_shapes=num_shapes, batch_size=batch_size)
-    buckets = shapes_module.assign(x_len, y_len, shapes=shapes)
+    lengths = Lengths(x_len, y_len)
+    shapes = _extended(shapes, lengths, num_shapes=num_shapes, batch_size=batch_size)
+    buckets = assign(x_len, y_len, shapes=shapes)
     rows, bucket_of_batch = [], []
     for k in range(len(shapes)):
         inside = np.flatnonzero(buckets == k)
         inside = inside[np.argsort(x_len[inside] + y_len[inside], kind="stable")]
-        padded = np.full(-(-len(inside) // batch_size) * batch_size, plan.FILLER, np.int32)
+        padded = np.full(-(-len(inside) // batch_size) * batch_size, FILLER, np.int32)
         padded[: len(inside)] = inside
         rows.append(padded.reshape(-1, batch_size))
         bucket_of_batch += [k] * len(rows[-1])
@@ -113,13 +117,15 @@ def evaluation_batches(
     ).prefetch(tf.data.AUTOTUNE)
 
 
-def _extended(shapes, x_len, y_len, *, num_shapes: int, batch_size: int) -> np.ndarray:
-    """The given shapes and as many new ones as the pairs that fit nowhere need.  # [K, 2]"""
+def _extended(
+    shapes: np.ndarray | None, lengths: Lengths, *, num_shapes: int, batch_size: int
+) -> np.ndarray:
+    """Return the given shapes and new ones for the pairs that fit in none: [K, 2]."""
     given = np.zeros((0, 2), np.int64) if shapes is None else np.asarray(shapes, np.int64)
-    fits = np.zeros(len(x_len), bool)
+    fits = np.zeros(len(lengths.x), bool)
     for x_width, y_width in given:
-        fits |= (x_len <= x_width) & (y_len <= y_width)
-    rest = shapes_module.Lengths(x_len[~fits], y_len[~fits])
-    new = shapes_module.choose_shapes([rest], num_shapes=num_shapes, batch_size=batch_size)
+        fits |= (lengths.x <= x_width) & (lengths.y <= y_width)
+    rest = Lengths(lengths.x[~fits], lengths.y[~fits])
+    new = choose_shapes([rest], num_shapes=num_shapes, batch_size=batch_size)
     both = np.concatenate([given, new])
     return both[np.argsort(both.sum(1), kind="stable")]

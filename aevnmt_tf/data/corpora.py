@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
-from aevnmt_tf.data.pairs import find_file, read_lines, read_pairs, read_synthetic
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text.files import write
-from aevnmt_tf.text.progress import track
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import track
+from aevnmt_tf.data.pairs import read_pairs, read_synthetic
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.storage.atomic_writes import write
+from aevnmt_tf.storage.text_files import find_file, read_lines
 
 PARALLEL = ("train", "dev", "test", "synthetic")
 # Training text is cleaned; dev and test are kept as they are, line by line.
 CLEANED = ("train", "synthetic", "mono")
+
+Files = dict[tuple[str, str], list[Path]]  # of corpora, by kind and prefix
 
 
 @dataclass(frozen=True)
@@ -52,23 +56,24 @@ class Corpus:
         }
         return dataclasses.replace(self, lines=changed)
 
-    def save(self, folder) -> None:
+    def save(self, folder: Path) -> None:
         """Write the corpus' files into the folder."""
         for lang, lines in self.lines.items():
-            path = Path(folder) / f"{self.name}.{self.endings[lang]}"
+            path = folder / f"{self.name}.{self.endings[lang]}"
             write(path, "".join(f"{line}\n" for line in lines))
 
 
-def prefixes(value) -> tuple[str, ...]:
+def prefixes(value: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return a setting that is null, one prefix or several as a tuple."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """What several prefixes are called: by their last parts, and where these are equal with the
-    folder in front, or else a number."""
+    """Return what several prefixes are called.
+
+    They have their last parts as names; where two are equal, with the folder in front, or else
+    a number.
+    """
     last = [Path(path).name for path in paths]
     with_folder = [f"{Path(path).parent.name}_{Path(path).name}" for path in paths]
     for names in (last, with_folder):
@@ -77,7 +82,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return [f"{number}_{name}" for number, name in enumerate(last)]
 
 
-def files_of(hp, *, kinds: Sequence[str] = PARALLEL) -> dict[tuple[str, str], list[Path]]:
+def files_of(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> Files:
     """Return the files of every corpus that the settings name, by kind and prefix.
 
     A file that is missing or cannot be opened is an error.
@@ -85,12 +90,12 @@ def files_of(hp, *, kinds: Sequence[str] = PARALLEL) -> dict[tuple[str, str], li
     found = {}
     for kind in kinds:
         for prefix in prefixes(getattr(hp, f"{kind}_prefix")):
-            endings = _endings(kind, hp).values()
-            found[kind, prefix] = [_find(f"{prefix}.{ending}") for ending in endings]
+            paths = [f"{prefix}.{ending}" for ending in endings(kind, hp).values()]
+            found[kind, prefix] = [_find(path) for path in paths]
     return found
 
 
-def check_inputs(hp, out, *, mono: Mapping[str, Sequence[str]]) -> None:
+def check_inputs(hp: Hparams, out: Path, *, mono: Mapping[str, Sequence[str]]) -> None:
     """Raise an error where a file to prepare is missing or would be replaced.
 
     Args:
@@ -114,7 +119,7 @@ def check_inputs(hp, out, *, mono: Mapping[str, Sequence[str]]) -> None:
             )
 
 
-def _outputs(hp, found, mono) -> list[str]:
+def _outputs(hp: Hparams, found: Files, mono: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the names of the corpus files in a prepared folder."""
     corpora = [(kind, _name(kind, prefix, found)) for kind, prefix in found]
     if hp.train_prefix is None:
@@ -122,24 +127,25 @@ def _outputs(hp, found, mono) -> list[str]:
             corpora += [(kind, kind), (kind, f"demo/{kind}")]
     names = []
     for kind, name in corpora:
-        made = [f"{name}.{ending}" for ending in _endings(kind, hp).values()]
+        made = [f"{name}.{ending}" for ending in endings(kind, hp).values()]
         kept = kind in ("dev", "test") and hp.text_pipeline == "moses"
         names += made + [f"raw/{name}" for name in made if kept]
     for lang, given in mono.items():
-        names += [f"{_numbered('mono', n, given)}.{lang}" for n in range(len(given))]
+        names += [f"{numbered('mono', n, given)}.{lang}" for n in range(len(given))]
     return names
 
 
-def _name(kind, prefix, found) -> str:
+def _name(kind: str, prefix: str, found: Files) -> str:
     same_kind = [other for other_kind, other in found if other_kind == kind]
-    return _numbered(kind, same_kind.index(prefix), same_kind)
+    return numbered(kind, same_kind.index(prefix), same_kind)
 
 
-def _numbered(kind, index, corpora) -> str:
+def numbered(kind: str, index: int, corpora: Sized) -> str:
+    """Return what one of several corpora of a kind is called in a prepared folder."""
     return f"{kind}-{index + 1}" if len(corpora) > 1 else kind
 
 
-def _find(path) -> Path:
+def _find(path: str) -> Path:
     try:
         found = find_file(path)
         found.open("rb").close()
@@ -148,7 +154,15 @@ def _find(path) -> Path:
     return found
 
 
-def read_corpora(hp, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
+def count_pairs(hp: Hparams) -> int:
+    """Return how many pairs the settings name to train on."""
+    if hp.train_prefix is None:
+        return hp.demo_pairs
+    counts = [len(read_lines(f"{prefix}.{hp.src}")) for prefix in prefixes(hp.train_prefix)]
+    return sum(min(count, hp.max_train or count) for count in counts)
+
+
+def read_corpora(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
     """Read the corpora that the settings name; one without a line is an error."""
     corpora = []
     paths = files_of(hp, kinds=kinds)
@@ -164,7 +178,7 @@ def read_corpora(hp, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
                 name=_name(kind, prefix, paths),
                 source=prefix,
                 lines={hp.src: pairs.src, hp.tgt: pairs.tgt},
-                endings=_endings(kind, hp),
+                endings=endings(kind, hp),
                 natural=_natural(kind, hp),
                 inputs=tuple(files),
             )
@@ -177,7 +191,7 @@ def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
     return [
         Corpus(
             kind="mono",
-            name=_numbered("mono", index, names),
+            name=numbered("mono", index, names),
             source=str(name),
             lines={lang: read_lines(name)},
             endings={lang: lang},
@@ -188,12 +202,13 @@ def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
     ]
 
 
-def _endings(kind, hp):
+def endings(kind: str, hp: Hparams) -> dict[str, str]:
+    """Return how the files of a corpus end, by language."""
     source = f"translation.{hp.src}" if kind == "synthetic" else hp.src
     return {hp.src: source, hp.tgt: hp.tgt}
 
 
-def _natural(kind, hp):
+def _natural(kind: str, hp: Hparams) -> tuple[str, ...]:
     # The paper's subword models see all text but what a machine translated.
     return {"train": (hp.src, hp.tgt), "synthetic": (hp.tgt,)}.get(kind, ())
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text import Tokenizer, files, load, load_prefix, moses
-from aevnmt_tf.text.learn import save_tokenizers
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.storage import atomic_writes, disk_errors
+from aevnmt_tf.text import Tokenizer, load, load_prefix, moses, tokenizer_files
+from aevnmt_tf.text.learning import save_tokenizers
 
 STAMP = "text.json"
 _STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt", "synthetic_tag")
@@ -16,27 +18,28 @@ _STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt", "syn
 Pipelines = Mapping[str, moses.MosesPipeline]
 
 
-def save(hp, folder, *, tokenizers: Mapping[str, Tokenizer], pipelines: Pipelines) -> None:
+def save(
+    hp: Hparams, folder: Path, *, tokenizers: Mapping[str, Tokenizer], pipelines: Pipelines
+) -> None:
     """Write all files of the folder; the stamp comes last and says that they are complete."""
-    folder = Path(folder)
-    with files.writing(folder):
+    with disk_errors.explained(f"write {folder}"):
         (folder / STAMP).unlink(missing_ok=True)
     written = save_tokenizers(tokenizers, folder)
     for pipeline in pipelines.values():
         written += pipeline.save(folder)
     # What other settings have left here would be found in the place of the new files.
-    with files.writing(folder):
-        for path in [*folder.glob(f"{files.PREFIX}.*"), *folder.glob("moses.*")]:
+    with disk_errors.explained(f"write {folder}"):
+        for path in [*folder.glob(f"{tokenizer_files.PREFIX}.*"), *folder.glob("moses.*")]:
             if path not in written:
                 path.unlink()
     stamp = {name: getattr(hp, name) for name in _STAMPED}
-    files.write(folder / STAMP, json.dumps(stamp, indent=2) + "\n")
+    atomic_writes.write_json(folder / STAMP, stamp)
 
 
-def is_complete(hp, folder) -> bool:
+def is_complete(hp: Hparams, folder: Path) -> bool:
     """Return whether the folder has all its files; an error where other settings made them."""
     try:
-        stored = json.loads((Path(folder) / STAMP).read_text(encoding="utf-8"))
+        stored = json.loads((folder / STAMP).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return False
     for name in _STAMPED:
@@ -49,12 +52,12 @@ def is_complete(hp, folder) -> bool:
     return True
 
 
-def load_tokenizers(hp, folder) -> dict[str, Tokenizer]:
+def load_tokenizers(hp: Hparams, folder: str | Path) -> dict[str, Tokenizer]:
     """Return the tokenizers of the folder by language."""
     return _both(hp, lambda lang: load(folder, lang, sos=hp.sos, eos=hp.eos))
 
 
-def given_tokenizers(hp) -> dict[str, Tokenizer] | None:
+def given_tokenizers(hp: Hparams) -> dict[str, Tokenizer] | None:
     """Return the tokenizers that vocab_prefix names; None where it is null."""
     if hp.vocab_prefix is None:
         return None
@@ -62,14 +65,14 @@ def given_tokenizers(hp) -> dict[str, Tokenizer] | None:
     return _both(hp, lambda lang: load_prefix(hp.vocab_prefix, lang, **options))
 
 
-def given_pipelines(hp) -> Pipelines:
+def given_pipelines(hp: Hparams) -> Pipelines:
     """Return the pipelines beside the files that vocab_prefix names; none without moses."""
     if hp.vocab_prefix is None:
         return {}
     return load_pipelines(hp, Path(hp.vocab_prefix).parent)
 
 
-def load_pipelines(hp, folder) -> Pipelines:
+def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
     """Return both languages' pipelines of the folder; an error where moses lacks one."""
     if hp.text_pipeline != "moses":
         return {}
@@ -87,7 +90,7 @@ def load_pipelines(hp, folder) -> Pipelines:
     return found
 
 
-def _both(hp, load_one) -> dict[str, Tokenizer]:
+def _both(hp: Hparams, load_one: Callable[[str], Tokenizer]) -> dict[str, Tokenizer]:
     # As in TF-NMT, the source's vocabulary is the one that is shared.
     first = load_one(hp.src)
     return {hp.src: first, hp.tgt: first if hp.share_vocab else load_one(hp.tgt)}

@@ -8,17 +8,20 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import text
-from aevnmt_tf.data import batches, plan, plan_graph
-from aevnmt_tf.data import shapes as shapes_module
-from aevnmt_tf.data.counts import Counts
-from aevnmt_tf.data.encode import EncodedPairs, Sequences, encode_pairs
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data import batches
+from aevnmt_tf.data.batch_order import BatchOrder, BatchStream, shard_columns
+from aevnmt_tf.data.batch_shapes import Lengths, assign, choose_shapes
+from aevnmt_tf.data.corpora import prefixes
+from aevnmt_tf.data.pair_counts import Counts
+from aevnmt_tf.data.pair_encoding import EncodedPairs, encode_pairs
 from aevnmt_tf.data.pairs import read_pairs, read_synthetic
-from aevnmt_tf.data.segmentations import Sampling, sample_pairs
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_pairs
+from aevnmt_tf.hparams import Hparams
 
 
 class TrainingData:
-    """Training pairs in buckets and their batch plan.
+    """Training pairs in buckets, and the order of their batches.
 
     Args:
         gold: one EncodedPairs for each corpus; corpus indices are 0, 1, ...
@@ -54,58 +57,52 @@ class TrainingData:
         corpus = np.repeat(np.arange(len(corpora), dtype=np.int32), sizes)  # [N]
         # The segmentations, one a row: [S, number of corpora] EncodedPairs
         versions = [corpora] if samples is None else list(zip(*samples, strict=True))
-        x_lens = np.stack([_lengths([c.x for c in version]) for version in versions])  # [S, N]
-        y_lens = np.stack([_lengths([c.y for c in version]) for version in versions])
-        x_len, y_len = x_lens.max(0), y_lens.max(0)  # a bucket holds them all
+        x_lens = np.stack([np.concatenate([c.x.lengths for c in v]) for v in versions])
+        y_lens = np.stack([np.concatenate([c.y.lengths for c in v]) for v in versions])
+        x_len, y_len = x_lens.max(0), y_lens.max(0)  # [S, N] -> [N]: a bucket holds them all
 
         self._samples, self._num_pairs = len(versions), len(corpus)
         self.batch_size = batch_size
         self.counts = counts
         times = np.asarray(ratios)[corpus[:num_gold]]
-        gold_lengths = shapes_module.Lengths(x_len[:num_gold], y_len[:num_gold], times=times)
-        rest = shapes_module.Lengths(
+        gold_lengths = Lengths(x_len[:num_gold], y_len[:num_gold], times=times)
+        rest = Lengths(
             x_len[num_gold:],
             y_len[num_gold:],
             share=synthetic_ratio * times.sum() / max(len(x_len) - num_gold, 1),
         )
-        self.shapes = shapes_module.choose_shapes(
+        self.shapes = choose_shapes(
             [gold_lengths, rest], num_shapes=num_buckets, batch_size=batch_size
         )
-        buckets = shapes_module.assign(x_len, y_len, shapes=self.shapes)
-        self.plan = plan.Plan(
-            plan.Stream(buckets[:num_gold], corpus[:num_gold], ratios, batch_size, seed),
-            self._synthetic_stream(buckets[num_gold:], seed=seed),
+        buckets = assign(x_len, y_len, shapes=self.shapes)
+        other = buckets[num_gold:]
+        self.order = BatchOrder(
+            BatchStream(buckets[:num_gold], corpus[:num_gold], ratios, batch_size, seed),
+            BatchStream(other, 0 * other, (1.0,), batch_size, seed, number=1)
+            if len(other)
+            else None,
             synthetic_ratio,
         )
-        if not self.plan.gold.num_batches:
+        if not self.order.gold.num_batches:
             raise UserError(
                 "An epoch would have no pair: give more pairs or greater train_ratios."
             )
-        self.padding_share = self._padding_share(buckets, (x_lens + y_lens).mean(0))
+        self.padding_share = self._padding_share((x_lens + y_lens).mean(0))
         self._gather = batches.Gatherer(
             [part for version in versions for part in version],
             corpus=np.tile(corpus, len(versions)),
             shapes=self.shapes,
         )
 
-    def _synthetic_stream(self, buckets: np.ndarray, *, seed: int) -> plan.Stream | None:
-        if not len(buckets):
-            return None
-        corpus = np.zeros(len(buckets), np.int32)
-        return plan.Stream(buckets, corpus, (1.0,), self.batch_size, seed, number=1)
-
-    def _padding_share(self, buckets: np.ndarray, length: np.ndarray) -> float:
-        """1 - real tokens / tokens of the batches, fillers and both sides included."""
-        streams = [(self.plan.gold, slice(len(self.plan.gold.buckets)), 1.0)]
-        if self.plan.num_synthetic:
-            epochs = self.plan.num_synthetic / self.plan.synthetic.num_batches
-            streams.append(
-                (self.plan.synthetic, slice(len(self.plan.gold.buckets), None), epochs)
-            )
+    def _padding_share(self, length: np.ndarray) -> float:
+        """Return 1 - real tokens / tokens of the batches, fillers and both sides included."""
         real = padded = 0.0
-        for stream, part, epochs in streams:
+        first = 0
+        for stream, epochs in self.order.streams:
+            part = length[first : first + len(stream.buckets)]
+            first += len(stream.buckets)
             times = np.asarray(stream.ratios)[stream.corpus]
-            real += epochs * float((length[part] * times).sum())
+            real += epochs * float((part * times).sum())
             area = self.shapes.sum(1)[: len(stream.batches)] * stream.batches
             padded += epochs * self.batch_size * float(area.sum())
         return 1.0 - real / padded
@@ -113,12 +110,12 @@ class TrainingData:
     @property
     def batches_per_epoch(self) -> int:
         """Global batches of an epoch, the same for every epoch."""
-        return self.plan.batches_per_epoch
+        return self.order.batches_per_epoch
 
     def dataset(
         self, first_step: int = 0, num_shards: int = 1, shard: int | Sequence[int] = 0
     ) -> tf.data.Dataset:
-        """The batches from step `first_step` on, without end: one Batch a step and shard.
+        """Return the batches from a step on, without end: one Batch for each step and shard.
 
         Args:
             first_step: the number of the first global batch; 0 is the first of a run.
@@ -127,15 +124,17 @@ class TrainingData:
             shard: which part; or several, which then follow one another, as a worker with
                 several replicas wants them.
         """
-        shards = [int(shard)] if np.ndim(shard) == 0 else list(shard)
-        columns = plan.shard_columns(self.batch_size, num_shards=num_shards, shards=shards)
+        shards = list(shard) if isinstance(shard, Sequence) else [int(shard)]
+        columns = shard_columns(self.batch_size, num_shards=num_shards, shards=shards)
         size = columns.shape[1]
         first_rows = tf.constant([shard * size for shard in shards])
 
-        def gather(pairs, bucket, part):
+        def gather(pairs: tf.Tensor, bucket: tf.Tensor, part: tf.Tensor) -> batches.Batch:
             return self._gather(pairs, bucket, tf.gather(first_rows, part) + tf.range(size))
 
-        dataset = self._planned(first_step, columns).map(
+        dataset = self.order.dataset(
+            first_step, columns=columns, samples=self._samples, stride=self._num_pairs
+        ).map(
             tf.autograph.experimental.do_not_convert(gather),
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
@@ -145,32 +144,6 @@ class TrainingData:
         policy = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = policy
         return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
-
-    def _planned(self, first_step: int, columns: np.ndarray) -> tf.data.Dataset:
-        """(pairs, bucket, number of the shard in `columns`) of every batch, without end."""
-        first_gold, first_synthetic = self.plan.first_batches(first_step)
-        shared = {
-            "columns": columns,
-            "samples": self._samples,
-            "stride": self._num_pairs,
-        }
-        gold = plan_graph.batches_of(self.plan.gold, first_batch=first_gold, **shared)
-        if not self.plan.num_synthetic:
-            return gold
-        synthetic = plan_graph.batches_of(
-            self.plan.synthetic,
-            first_batch=first_synthetic,
-            offset=len(self.plan.gold.buckets),
-            **shared,
-        )
-        _, place = self.plan.position(first_step)
-        order = np.repeat(np.roll(self.plan.order, -place), len(columns))
-        choice = tf.data.Dataset.from_tensor_slices(order).repeat()
-        return tf.data.Dataset.choose_from_datasets([gold, synthetic], choice)
-
-
-def _lengths(parts: Sequence[Sequences]) -> np.ndarray:
-    return np.concatenate([part.lengths for part in parts])
 
 
 def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tuple[float, ...]:
@@ -199,7 +172,7 @@ def _check_tag(tag: str | None, tokenizer: text.Tokenizer) -> None:
 
 
 def load_training_data(
-    hp, *, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
+    hp: Hparams, *, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
 ) -> TrainingData:
     """Read, check and tokenise the training corpora that the settings name.
 
@@ -209,10 +182,10 @@ def load_training_data(
         x_tokenizer: of the source.
         y_tokenizer: of the target.
     """
-    prefixes = [hp.train_prefix] if isinstance(hp.train_prefix, str) else hp.train_prefix
+    named = prefixes(hp.train_prefix)
     languages = dict(src=hp.src, tgt=hp.tgt)
-    _checked_ratios(hp.train_ratios, num_corpora=len(prefixes))  # before the slow part
-    corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in prefixes]
+    _checked_ratios(hp.train_ratios, num_corpora=len(named))  # before the slow part
+    corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in named]
     if hp.synthetic_prefix:
         tag = hp.synthetic_tag
         _check_tag(tag, x_tokenizer)
@@ -224,7 +197,7 @@ def load_training_data(
         tgt_max_len=hp.tgt_max_len,
     )
     seed = 1 if hp.random_seed is None else hp.random_seed
-    sampling = Sampling(hp.subword_sampling, count=hp.subword_samples, seed=seed)
+    sampling = SubwordSampling(hp.subword_sampling, count=hp.subword_samples, seed=seed)
     if sampling.alpha:
         for tokenizer in (x_tokenizer, y_tokenizer):
             tokenizer.sample([], alpha=sampling.alpha, seed=seed)  # an error comes before work
@@ -245,7 +218,7 @@ def load_training_data(
                 f"{kept.target_too_long} with a target over tgt_max_len={hp.tgt_max_len})."
             )
     return TrainingData(
-        encoded[: len(prefixes)],
+        encoded[: len(named)],
         synthetic=encoded[-1] if hp.synthetic_prefix else None,
         samples=samples or None,
         batch_size=hp.batch_size,

@@ -1,6 +1,6 @@
-"""The nets composed: terms of the objective, decoding steps, importance weights."""
+"""The nets composed: a model, its objective, importance sampling."""
 
-from aevnmt_tf.model.aevnmt import Aevnmt, Rates, reparameterise
-from aevnmt_tf.model.build import build
+from aevnmt_tf.model.aevnmt import Aevnmt, Batch, Rates
+from aevnmt_tf.model.builder import build
 
-__all__ = ["Aevnmt", "Rates", "build", "reparameterise"]
+__all__ = ["Aevnmt", "Batch", "Rates", "build"]

@@ -1,28 +1,55 @@
-"""Keras layers: what the equations of the paper's Appendix A are made of. They know sizes,
-never settings."""
+"""Keras layers: what the equations of the paper's Appendix A are made of.
 
-from aevnmt_tf.nets.attention import Bahdanau, Memory
-from aevnmt_tf.nets.decoder import DECODERS, DecoderState, PaperDecoder, TfNmtDecoder
+They know sizes, never settings.
+"""
+
+from aevnmt_tf.nets.decoder import DECODERS, Decoder, DecoderState, PaperDecoder, TfNmtDecoder
+from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
 from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.encoder import Encoder
-from aevnmt_tf.nets.latent import GaussianNetwork, PointNetwork
-from aevnmt_tf.nets.output import Output
-from aevnmt_tf.nets.recurrent import GRU, BiGRU
+from aevnmt_tf.nets.latent_networks import (
+    GaussianNetwork,
+    LatentPart,
+    PointNetwork,
+    SentenceNetwork,
+    Sides,
+)
+from aevnmt_tf.nets.output_layer import OutputLayer
+from aevnmt_tf.nets.priors import (
+    PRIORS,
+    ConditionalPrior,
+    GaussianPrior,
+    MixturePrior,
+    Prior,
+    StandardNormal,
+)
+from aevnmt_tf.nets.recurrent import GRU, BiGRU, Noise
 from aevnmt_tf.nets.source_lm import SourceLM
 
 __all__ = [
     "DECODERS",
     "GRU",
+    "PRIORS",
+    "ConditionalPrior",
     "Bahdanau",
     "BiGRU",
+    "Decoder",
     "DecoderState",
     "Embedding",
     "Encoder",
     "GaussianNetwork",
+    "GaussianPrior",
+    "MixturePrior",
+    "LatentPart",
     "Memory",
-    "Output",
+    "Noise",
+    "OutputLayer",
     "PaperDecoder",
     "PointNetwork",
+    "Prior",
+    "SentenceNetwork",
+    "Sides",
     "SourceLM",
+    "StandardNormal",
     "TfNmtDecoder",
 ]

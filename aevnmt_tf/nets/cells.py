@@ -11,9 +11,13 @@ candidate). `parts` cuts a recurrent kernel [H, 3H] into the matrices of a step'
 in every step.
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
-from aevnmt_tf.nets.linear import apart, times
+from aevnmt_tf.nets.matrix_products import apart, times
+
+Tensors = Sequence[tf.Tensor]
 
 
 class ResetBefore:
@@ -23,15 +27,19 @@ class ResetBefore:
     num_saved = 2
 
     @staticmethod
-    def parts(kernel):
-        """[H, 2H] of the gates and [H, H] of the candidate."""
+    def parts(kernel: tf.Tensor) -> Tensors:
+        """Return [H, 2H] of the gates and [H, H] of the candidate."""
         units = kernel.shape[0]
         return kernel[:, : 2 * units], kernel[:, 2 * units :]
 
     @staticmethod
-    def step(x, h, parts, _):
-        """x [B, 3H], h [B, H] -> the new state [B, H] and what its gradient needs; the parts
-        are `ready`."""
+    def step(
+        x: tf.Tensor, h: tf.Tensor, parts: Tensors, _: tf.Tensor | None
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Return the new state [B, H], and what its gradient needs.
+
+        For x [B, 3H], h [B, H] and parts that are `ready`.
+        """
         units = h.shape[-1]
         gates, candidate = parts
         zr = tf.sigmoid(x[..., : 2 * units] + times(h, gates, columns=2 * units))
@@ -40,9 +48,13 @@ class ResetBefore:
         return c + z * (h - c), (zr, c)
 
     @staticmethod
-    def gradient(d_new, h, saved, parts):
-        """Gradients with respect to x, to what was added to x before the gates, and to h; the
-        parts are `transposed`."""
+    def gradient(
+        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return gradients of x, of what was added to x before the gates, and of h.
+
+        The parts are `transposed`.
+        """
         gates, candidate = parts
         zr, c = saved
         units = h.shape[-1]
@@ -55,9 +67,13 @@ class ResetBefore:
         return tf.concat([d_zr, d_c], axis=-1), d_zr, d_h
 
     @staticmethod
-    def weight_gradients(h, saved, d_x, d_inner):
-        """Of the kernel [H, 3H] and of the second bias (none), over all steps. Arguments are
-        [T, B, ...]."""
+    def weight_gradients(
+        h: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """Return gradients of the kernel [H, 3H] and the second bias (none) over all steps.
+
+        Arguments are [T, B, ...].
+        """
         units = h.shape[-1]
         r = saved[0][..., units:]
         gates = tf.einsum("tbh,tbg->hg", h, d_inner)
@@ -72,13 +88,15 @@ class ResetAfter:
     num_saved = 3
 
     @staticmethod
-    def parts(kernel):
-        """The kernel as it is: a step has one product."""
+    def parts(kernel: tf.Tensor) -> Tensors:
+        """Return the kernel as it is: a step has one product."""
         return (kernel,)
 
     @staticmethod
-    def step(x, h, parts, bias):
-        """As ResetBefore.step, with the second bias [1, 3H]."""
+    def step(
+        x: tf.Tensor, h: tf.Tensor, parts: Tensors, bias: tf.Tensor | None
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Return as ResetBefore.step, with the second bias [1, 3H]."""
         units = h.shape[-1]
         inner = times(h, parts[0], columns=3 * units) + bias  # [B, 3H]
         zr = tf.sigmoid(x[..., : 2 * units] + inner[..., : 2 * units])
@@ -88,8 +106,10 @@ class ResetAfter:
         return c + z * (h - c), (zr, c, inner_c)
 
     @staticmethod
-    def gradient(d_new, h, saved, parts):
-        """As ResetBefore.gradient."""
+    def gradient(
+        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return as ResetBefore.gradient."""
         zr, c, inner_c = saved
         z, r = tf.split(zr, 2, axis=-1)
         d_c = d_new * (1.0 - z) * (1.0 - c * c)
@@ -99,8 +119,10 @@ class ResetAfter:
         return tf.concat([d_zr, d_c], axis=-1), d_inner, d_h
 
     @staticmethod
-    def weight_gradients(h, saved, d_x, d_inner):
-        """As ResetBefore.weight_gradients; the second bias [1, 3H] has one."""
+    def weight_gradients(
+        h: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
+        """Return as ResetBefore.weight_gradients; the second bias [1, 3H] has one."""
         del saved, d_x
         return (
             tf.einsum("tbh,tbg->hg", h, d_inner),
@@ -108,17 +130,18 @@ class ResetAfter:
         )
 
 
-def ready(parts):
-    """The matrices of a step's products as it needs them."""
+def ready(parts: Tensors) -> list[tf.Tensor]:
+    """Return the matrices of a step's products as it needs them."""
     return [apart(part) for part in parts]
 
 
-def transposed(parts):
-    """The same as its gradient needs them.
+def transposed(parts: Tensors) -> list[tf.Tensor]:
+    """Return the same as its gradient needs them.
 
     A product with a matrix that TensorFlow is to transpose takes twice as long on a CPU.
     """
     return ready([tf.transpose(part) for part in parts])
 
 
-CELLS = {"before": ResetBefore, "after": ResetAfter}
+Cell = type[ResetBefore] | type[ResetAfter]
+CELLS: dict[str, Cell] = {"before": ResetBefore, "after": ResetAfter}

@@ -1,9 +1,13 @@
 """The source encoder of the translation model."""
 
-import keras
+from typing import Any
 
-from aevnmt_tf.nets.recurrent import BiGRU
-from aevnmt_tf.nets.stack import RecurrentStack
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.embedding import Words
+from aevnmt_tf.nets.recurrent import BiGRU, Noise
+from aevnmt_tf.nets.recurrent_stack import RecurrentStack
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -12,22 +16,31 @@ class Encoder(RecurrentStack):
 
     s_0 = tanh(affine(z; theta_init-enc))
     s_1^m = BiGRU(f_1^m, s_0; theta_bigru-x)             Eq. (gen-bigru-x)
+
+    DEVIATION: with several layers each reads both directions of the one below; in TF-NMT's `bi`
+    the layers of a direction are a stack of their own. The paper has one layer.
     """
 
     gru = BiGRU
     gru_label = "bigru_x"
     start_label = "init_enc"
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.make_layers()
 
-    def size_below(self, k):
-        """Both directions of the layer below, or the words."""
+    def size_below(self, k: int) -> int:
+        """Return both directions of the layer below, or the words."""
         return 2 * self.units if k else self.input_size
 
-    def call(self, inputs, lengths, z=None, noise=None):
-        """inputs [B, Tx, E] or Words, lengths [B], z [B, Z] -> [B, Tx, 2H].
+    def call(
+        self,
+        inputs: tf.Tensor | Words,
+        lengths: tf.Tensor,
+        z: tf.Tensor | None = None,
+        noise: Noise | None = None,
+    ) -> tf.Tensor:
+        """Return states [B, Tx, 2H] of inputs [B, Tx, E] or Words, lengths [B], z [B, Z].
 
         `noise` holds masks by layer name.
         """

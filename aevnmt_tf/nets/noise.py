@@ -10,20 +10,24 @@ import zlib
 
 import tensorflow as tf
 
+Shape = tuple[tf.Tensor | int, ...]
 
-def seed_for(name, *, seed, step):
-    """The seed [2] of one stream of numbers."""
+
+def seed_for(name: str, *, seed: int, step: tf.Tensor | int) -> tf.Tensor:
+    """Return the seed [2] of one stream of numbers."""
     pair = tf.stack([tf.cast(seed, tf.int32), tf.cast(step, tf.int32)])
     return tf.random.experimental.stateless_fold_in(
         pair, zlib.crc32(name.encode()) & 0x7FFFFFFF
     )
 
 
-def dropout_mask(shape, *, rate, seed, rows, num_rows):
-    """0 with probability `rate`, else 1 / (1 - rate): [B] + shape for the given rows [B] of
-    num_rows.
+def dropout_mask(
+    shape: Shape, *, rate: float, seed: tf.Tensor, rows: tf.Tensor, num_rows: int
+) -> tf.Tensor:
+    """Return 0 with probability `rate`, else 1 / (1 - rate): [B] + shape for the rows [B].
 
-    The rate is exact to 1/65536: each random word of 32 bits makes two entries.
+    They are rows of num_rows. The rate is exact to 1/65536: each random word of 32 bits makes
+    two entries.
     """
     size = tf.reduce_prod(tf.convert_to_tensor([num_rows, *shape]))
     words = tf.random.stateless_uniform([(size + 1) // 2], seed, None, None, tf.uint32)
@@ -33,6 +37,8 @@ def dropout_mask(shape, *, rate, seed, rows, num_rows):
     return tf.cast(keep, tf.float32) * (1.0 / (1.0 - rate))
 
 
-def normal(shape, *, seed, rows, num_rows):
-    """Standard normal numbers, [B] + shape for the given rows [B] of num_rows."""
+def normal(
+    shape: Shape, *, seed: tf.Tensor, rows: tf.Tensor, num_rows: tf.Tensor | int
+) -> tf.Tensor:
+    """Return standard normal numbers, [B] + shape for the given rows [B] of num_rows."""
     return tf.gather(tf.random.stateless_normal([num_rows, *shape], seed), rows)

@@ -11,21 +11,28 @@ direction starts at each sentence's own end, and whoever reads the states masks 
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import CELLS, ready, transposed
+from aevnmt_tf.nets.cells import CELLS, Cell, ready, transposed
 from aevnmt_tf.nets.embedding import Words
-from aevnmt_tf.nets.linear import project
-from aevnmt_tf.nets.precision import compute
+from aevnmt_tf.nets.matrix_products import compute, project
+
+Noise = Mapping[str, tf.Tensor]  # dropout masks by layer name
+Length: TypeAlias = "tf.Tensor | int"
+Arrays = tuple[tf.TensorArray, ...]
 
 
-def gru_initializer(fan_in):
-    """Glorot-uniform as TF 1's GRUCell has it: gates are [fan_in, 2H], the candidate [fan_in,
-    H], fan_in = in + H."""
+def gru_initializer(fan_in: int) -> Callable[..., tf.Tensor]:
+    """Return a Glorot-uniform initializer as TF 1's GRUCell has it.
 
-    def initialize(shape, dtype=None):
+    Gates are [fan_in, 2H], the candidate [fan_in, H], fan_in = in + H.
+    """
+
+    def initialize(shape: tuple[int, ...], dtype: str | None = None) -> tf.Tensor:
         rows, units = shape[0], shape[-1] // 3
         blocks = [
             keras.initializers.RandomUniform(-limit, limit)((rows, columns), dtype=dtype)
@@ -37,16 +44,20 @@ def gru_initializer(fan_in):
     return initialize
 
 
-def bias_initializer(shape, dtype=None):
-    """Gates start open: their biases at one, the candidate's at zero, the second bias (reset
-    after) at zero."""
+def bias_initializer(shape: tuple[int, ...], dtype: str | None = None) -> tf.Tensor:
+    """Return biases that open the gates: ones.
+
+    The candidate's is zero, and so is the second bias (reset after).
+    """
     units = shape[-1] // 3
     row = tf.concat([tf.ones([2 * units], dtype), tf.zeros([units], dtype)], axis=0)
     return row if len(shape) == 1 else tf.stack([row, tf.zeros_like(row)])
 
 
-def run_gru(x, start, kernel, bias, *, cell):
-    """The states of a recurrence.
+def run_gru(
+    x: tf.Tensor, start: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, *, cell: Cell
+) -> tf.Tensor:
+    """Return the states of a recurrence.
 
     Args:
         x: [T, B, 3H] projected inputs, first bias included.
@@ -61,11 +72,11 @@ def run_gru(x, start, kernel, bias, *, cell):
     weights = (kernel,) if bias is None else (kernel, bias)
 
     @tf.custom_gradient
-    def recurrence(x, start, *weights):
+    def recurrence(x, start, *weights):  # type: ignore[no-untyped-def]
         parts, bias = cell.parts(weights[0]), weights[-1]
         matrices, steps = ready(parts), tf.shape(x)[0]
 
-        def forward(t, h, kept):
+        def forward(t: tf.Tensor, h: tf.Tensor, kept: Arrays) -> tuple:
             new, saved = cell.step(x[t], h, matrices, bias)
             return t + 1, new, write(kept, t, (new, *saved))
 
@@ -74,11 +85,11 @@ def run_gru(x, start, kernel, bias, *, cell):
         )
         states, *saved = (array.stack() for array in kept)  # [T, B, H]
 
-        def gradient(d_states):
+        def gradient(d_states: tf.Tensor) -> tuple[tf.Tensor, ...]:
             before = tf.concat([start[None], states[:-1]], axis=0)
             back = transposed(parts)
 
-            def backward(t, d_h, kept):
+            def backward(t: tf.Tensor, d_h: tf.Tensor, kept: Arrays) -> tuple:
                 d_x, d_inner, d_h = cell.gradient(
                     d_h + d_states[t], before[t], [s[t] for s in saved], back
                 )
@@ -98,31 +109,32 @@ def run_gru(x, start, kernel, bias, *, cell):
     return recurrence(x, start, *weights)
 
 
-def arrays(x, count):
-    """`count` arrays with one entry for each step of the time-major x."""
+def arrays(x: tf.Tensor, count: int) -> Arrays:
+    """Return `count` arrays with one entry for each step of the time-major x."""
     return tuple(tf.TensorArray(x.dtype, size=tf.shape(x)[0]) for _ in range(count))
 
 
-def write(kept, t, values):
-    """The arrays with one value each written at t."""
+def write(kept: Arrays, t: tf.Tensor, values: Sequence[tf.Tensor]) -> Arrays:
+    """Return the arrays with one value each written at t."""
     return tuple(array.write(t, value) for array, value in zip(kept, values, strict=True))
 
 
 class GRUWeights(keras.layers.Layer):
-    """What every GRU layer here has: the weights of its directions, and the projection of its
-    inputs."""
+    """What every GRU layer has: weights for each direction, and the projection of inputs."""
 
-    directions = ("",)
+    directions: tuple[str, ...] = ("",)
 
-    def __init__(self, *, input_size, units, reset="before", **kwargs):
+    def __init__(
+        self, *, input_size: int, units: int, reset: str = "before", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.input_size = input_size
         self.units = units
         self.reset = reset
         self.cell = CELLS[reset]
 
-    def build(self, *_):
-        """Creates kernel [in, 3H], recurrent_kernel [H, 3H] and bias for each direction."""
+    def build(self, *_: Any) -> None:
+        """Create kernel [in, 3H], recurrent_kernel [H, 3H] and bias for each direction."""
         initializer = gru_initializer(self.input_size + self.units)
         bias_shape = (3 * self.units,) if self.cell.biases == 1 else (2, 3 * self.units)
         for prefix in self.directions:
@@ -135,9 +147,13 @@ class GRUWeights(keras.layers.Layer):
                 setattr(self, prefix + name, weight)
         self.built = True
 
-    def weights_of(self, prefix=""):
-        """(kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or
-        None), to compute with."""
+    def weights_of(
+        self, prefix: str = ""
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor | None]:
+        """Return a direction's weights to compute with.
+
+        Kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or None.
+        """
         kernel, recurrent, bias = (
             compute(self, getattr(self, prefix + name))
             for name in ("kernel", "recurrent_kernel", "bias")
@@ -146,9 +162,13 @@ class GRUWeights(keras.layers.Layer):
             return kernel, recurrent, bias, None
         return kernel, recurrent, bias[0], bias[1:]
 
-    def run(self, inputs, start):
-        """inputs: a [B, T, in], or Words, for each direction; start [B, H] for all -> a [B, T,
-        H] for each."""
+    def run(self, inputs: Sequence[tf.Tensor | Words], start: tf.Tensor) -> list[tf.Tensor]:
+        """Return states [B, T, H] for each direction.
+
+        Args:
+            inputs: [B, T, in] or Words, for each direction.
+            start: [B, H], the same for all.
+        """
         found = []
         for prefix, sequence in zip(self.directions, inputs, strict=True):
             kernel, recurrent, bias, second = self.weights_of(prefix)
@@ -161,8 +181,8 @@ class GRUWeights(keras.layers.Layer):
             found.append(tf.transpose(states, [1, 0, 2]))
         return found
 
-    def get_config(self):
-        """The constructor's arguments."""
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
         sizes = {"input_size": self.input_size, "units": self.units, "reset": self.reset}
         return {**super().get_config(), **sizes}
 
@@ -174,19 +194,21 @@ class GRU(GRUWeights):
     `dropout` [B, T, in] multiplies the inputs: a fresh mask for each step.
     """
 
-    def call(self, inputs, start, dropout=None):
+    def call(
+        self, inputs: tf.Tensor, start: tf.Tensor, dropout: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """See the class."""
         inputs, start = compute(self, inputs), compute(self, start)
         if dropout is not None:
             inputs *= compute(self, dropout)
         return self.run([inputs], start)[0]
 
-    def noise_shape(self, steps):
-        """The shape a sentence of the dropout mask."""
+    def noise_shape(self, steps: Length) -> tuple[Length, ...]:
+        """Return the shape per sentence of the dropout mask."""
         return (steps, self.input_size)
 
-    def step(self, inputs, state):
-        """One step: inputs [B, in], state [B, H] -> the new state."""
+    def step(self, inputs: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
+        """Return the new state after one step, for inputs [B, in] and state [B, H]."""
         kernel, recurrent, bias, second = self.weights_of()
         x = tf.matmul(compute(self, inputs), kernel) + bias
         return self.cell.step(x, compute(self, state), self.cell.parts(recurrent), second)[0]
@@ -194,20 +216,26 @@ class GRU(GRUWeights):
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class BiGRU(GRUWeights):
-    """A GRU in both directions from ONE start. `inputs` [B, T, in] or Words, `lengths` [B],
-    `start` [B, H] -> [B, T, 2H].
+    """A GRU in both directions from ONE start.
 
+    `inputs` [B, T, in] or Words, `lengths` [B], `start` [B, H] -> [B, T, 2H].
     The backward direction reads each sentence from its own last token. `dropout` [B, T, 2, in]
     has a mask for each direction, in the order of the sentence.
     """
 
     directions = ("forward_", "backward_")
 
-    def noise_shape(self, steps):
-        """The shape a sentence of the dropout mask."""
+    def noise_shape(self, steps: Length) -> tuple[Length, ...]:
+        """Return the shape per sentence of the dropout mask."""
         return (steps, 2, self.input_size)
 
-    def call(self, inputs, lengths, start, dropout=None):
+    def call(
+        self,
+        inputs: tf.Tensor | Words,
+        lengths: tf.Tensor,
+        start: tf.Tensor,
+        dropout: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """See the class."""
         start = compute(self, start)
         if isinstance(inputs, Words):

@@ -1,9 +1,13 @@
 """The source language model, P(x|z)."""
 
-import keras
+from typing import Any
 
-from aevnmt_tf.nets.output import Output
-from aevnmt_tf.nets.stack import RecurrentStack
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.output_layer import OutputLayer
+from aevnmt_tf.nets.recurrent import Noise
+from aevnmt_tf.nets.recurrent_stack import RecurrentStack
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -16,7 +20,7 @@ class SourceLM(RecurrentStack):
 
     Args:
         vocab_size: Vx.
-        packed: see `Output`.
+        packed: see `OutputLayer`.
         **kwargs: as RecurrentStack.
     """
 
@@ -24,12 +28,12 @@ class SourceLM(RecurrentStack):
     start_label = "init_lm"
     arguments = (*RecurrentStack.arguments, "vocab_size", "packed")
 
-    def __init__(self, *, vocab_size, packed=True, **kwargs):
+    def __init__(self, *, vocab_size: int, packed: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.packed = packed
         self.make_layers()
-        self.out_x = Output(
+        self.out_x = OutputLayer(
             input_size=self.units,
             vocab_size=vocab_size,
             packed=packed,
@@ -37,24 +41,26 @@ class SourceLM(RecurrentStack):
             dtype=self.dtype_policy,
         )
 
-    def sublayers(self):
-        """All layers with weights."""
+    def sublayers(self) -> list[keras.layers.Layer]:
+        """Return all layers with weights."""
         return [*super().sublayers(), self.out_x]
 
-    def call(self, inputs, lengths, z=None, noise=None):
-        """inputs [B, Tx, E] = f_0 .. f_{m-1}, z [B, Z] -> h_1 .. h_m [B, Tx, H].
+    def call(
+        self,
+        inputs: tf.Tensor,
+        lengths: tf.Tensor,
+        z: tf.Tensor | None = None,
+        noise: Noise | None = None,
+    ) -> tf.Tensor:
+        """Return h_1 .. h_m [B, Tx, H] for inputs f_0 .. f_{m-1} [B, Tx, E] and z [B, Z].
 
         `noise` holds masks by layer name.
         """
-        noise = noise or {}
-        for layer, start in zip(self.grus, self.start(z, lengths), strict=True):
-            inputs = layer(inputs, start, dropout=noise.get(layer.name))
-        return inputs
+        return self.run_layers(inputs, self.start(z, lengths), noise or {})
 
-    def step(self, states, inputs):
-        """One word: a [B, H] a layer, inputs [B, E] = f_{i-1} -> logits [B, Vx], new states."""
-        new = []
-        for layer, state in zip(self.grus, states, strict=True):
-            inputs = layer.step(inputs, state)
-            new.append(inputs)
-        return self.out_x(inputs), tuple(new)
+    def step(
+        self, states: tuple[tf.Tensor, ...], inputs: tf.Tensor
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+        """Return one word's logits [B, Vx] and the new states, for inputs f_{i-1} [B, E]."""
+        h, states = self.step_layers(inputs, states)
+        return self.out_x(h), states

@@ -5,21 +5,25 @@ in the batch. Sentences that are done leave the batch once an eighth of it is do
 work is spent on them.
 """
 
-from aevnmt_tf.search.beams import beam
-from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms
-from aevnmt_tf.search.task import (
+from aevnmt_tf.search.beam_search import beam
+from aevnmt_tf.search.problem import (
     MINUS_INFINITY,
     Hypotheses,
-    Task,
+    Nest,
+    SearchProblem,
+    Step,
     length_penalty,
     sentences,
 )
-from aevnmt_tf.search.walks import draw, greedy, sample
+from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms
+from aevnmt_tf.search.sampling import draw, greedy, sample
 
 __all__ = [
     "MINUS_INFINITY",
     "Hypotheses",
-    "Task",
+    "Nest",
+    "SearchProblem",
+    "Step",
     "beam",
     "draw",
     "greedy",

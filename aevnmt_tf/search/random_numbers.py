@@ -3,8 +3,8 @@
 import tensorflow as tf
 
 
-def uniforms(seeds, *, stream, count):
-    """Numbers [B, count] in [0, 1): a pure function of each row's seed and of the stream.
+def uniforms(seeds: tf.Tensor, *, stream: tf.Tensor | int, count: int) -> tf.Tensor:
+    """Return numbers [B, count] in [0, 1): a function of each row's seed and of the stream.
 
     Threefry-2x32 of Salmon et al. (2011), so that a row's numbers are the same in any batch, on
     any device, compiled or not. The 23 bits of each are such that u * total < total in float32.
@@ -18,8 +18,8 @@ def uniforms(seeds, *, stream, count):
     return tf.cast(bits, tf.float32) * 2.0**-23
 
 
-def split_seeds(seeds, *, count):
-    """[B] seeds to [B, count] int64 ones whose numbers have nothing to do with each other."""
+def split_seeds(seeds: tf.Tensor, *, count: int) -> tf.Tensor:
+    """Return independent int64 seeds [B, count] made of seeds [B]."""
     seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
     key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
     places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
@@ -30,17 +30,20 @@ def split_seeds(seeds, *, count):
     return tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, tf.int64)), low)
 
 
-def normals(seeds, *, stream, count):
-    """Standard normal numbers [B, count], made of `uniforms`."""
+def normals(seeds: tf.Tensor, *, stream: tf.Tensor | int, count: int) -> tf.Tensor:
+    """Return standard normal numbers [B, count], made of `uniforms`."""
     return tf.math.ndtri(uniforms(seeds, stream=stream, count=count) + 2.0**-24)
 
 
-def _low_word(number):
+def _low_word(number: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.bitwise.bitwise_and(number, tf.constant(0xFFFFFFFF, tf.int64)), tf.uint32)
 
 
-def _threefry(key, counter):
-    """20 rounds: two words [B, 1] of key and two of counter [1, count] to [B, count] words."""
+def _threefry(
+    key: tuple[tf.Tensor, tf.Tensor], counter: tuple[tf.Tensor, tf.Tensor]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return two words [B, count] of two words [B, 1] of key and two [1, count] of counter."""
+    # 20 rounds.
     parity = tf.constant(0x1BD11BDA, tf.uint32)
     xor = tf.bitwise.bitwise_xor
     keys = (key[0], key[1], xor(xor(key[0], key[1]), parity))

@@ -2,15 +2,15 @@
 
 import tensorflow as tf
 
-from aevnmt_tf.search.task import MINUS_INFINITY
+from aevnmt_tf.search.problem import MINUS_INFINITY
 
 # Words of a chunk, the quickest size on a CPU for vocabularies of some thousand words first.
 # One that divides the vocabulary saves a copy of the logits.
 CHUNKS = sorted(range(16, 65), key=lambda size: abs(size - 32))
 
 
-def best_words(logits, *, count):
-    """What tf.math.top_k(logits [N, V], count) gives, ties included, several times as fast.
+def best_words(logits: tf.Tensor, *, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return what tf.math.top_k(logits [N, V], count) gives, ties included, but faster.
 
     A word among the `count` best is in one of the `count` chunks with the highest maxima, so
     only these chunks need a closer look.
@@ -21,8 +21,10 @@ def best_words(logits, *, count):
     return values, tf.minimum(words, logits.shape[1] - 1)
 
 
-def best_continuations(logits, live, *, count):
-    """The most probable words after the K hypotheses of each sentence, in the same way.
+def best_continuations(
+    logits: tf.Tensor, live: tf.Tensor, *, count: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return the most probable words after the K hypotheses of each sentence, in the same way.
 
     Args:
         logits: [A * K, V], finite.
@@ -52,14 +54,16 @@ def best_continuations(logits, live, *, count):
     return log_probs, words, places // (num_chunks * chunk)
 
 
-def log_sum_exp(logits):
+def log_sum_exp(logits: tf.Tensor) -> tf.Tensor:
     """Return log sum exp [N] of logits [N, V]."""
     shift = tf.reduce_max(logits, 1)
     return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
 
 
-def log_normaliser(logits, *, best, words=None):
-    """The same for whoever knows the highest logits `best` [N], and maybe their `words` [N].
+def log_normaliser(
+    logits: tf.Tensor, *, best: tf.Tensor, words: tf.Tensor | None = None
+) -> tf.Tensor:
+    """Return log sum exp [N], given the highest logits `best` [N] and maybe their `words` [N].
 
     The probability of the best word, which is 1 / V at least, tells it: with oneDNN's kernels
     the softmax is one pass, the sum of exponentials is three.
@@ -72,8 +76,8 @@ def log_normaliser(logits, *, best, words=None):
     return best - tf.math.log(highest)
 
 
-def _in_chunks(logits, *, rows, count):
-    """[N, V] to [N, V / c, c]; chunks of one word where they would save nothing."""
+def _in_chunks(logits: tf.Tensor, *, rows: int, count: int) -> tf.Tensor:
+    """Bring [N, V] to [N, V / c, c]; chunks of one word where they would save nothing."""
     size = logits.shape[1]
     if rows * size <= 2 * count * CHUNKS[0]:
         return logits[:, :, None]
@@ -84,15 +88,19 @@ def _in_chunks(logits, *, rows, count):
     return tf.reshape(logits, [-1, -(-size // chunk), chunk])
 
 
-def _best_chunks(chunks, maxima, *, count):
-    """Of chunks [A, M, c] with maxima [A, M] the best: their places and what is in them."""
+def _best_chunks(
+    chunks: tf.Tensor, maxima: tf.Tensor, *, count: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the best of chunks [A, M, c] with maxima [A, M]: places and contents."""
     _, best = tf.math.top_k(maxima, count)
     best = tf.sort(best, axis=1)  # equal words in the order of the vocabulary
     return best, tf.gather(chunks, best, batch_dims=1)
 
 
-def _best_inside(best, closer, *, count):
-    """The best values in chunks [A, count, c], and their places [A, count] among all values."""
+def _best_inside(
+    best: tf.Tensor, closer: tf.Tensor, *, count: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the best values in chunks [A, count, c], and their places [A, count]."""
     chunk = closer.shape[2]
     values, inside = tf.math.top_k(tf.reshape(closer, [-1, count * chunk]), count)
     return values, tf.gather(best, inside // chunk, batch_dims=1) * chunk + inside % chunk

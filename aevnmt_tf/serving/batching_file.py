@@ -6,14 +6,17 @@ but num_batch_threads, which it has for all its models together.
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.settings import check_options, option
 
 FILE = "batching_params.pbtxt"
-MAX_BATCH_SIZE = 64
 _NUMBERS = (
     "max_batch_size",
     "batch_timeout_micros",
@@ -22,49 +25,63 @@ _NUMBERS = (
 )
 
 
+_group = partial(option, group="how a server puts requests together")
+_number = partial(_group, int, at_least=1)
+
+
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """How requests are put together.
+    """How requests are put together: what the file says.
 
-    Attributes:
-        max_batch_size: the most rows of a batch.
-        batch_timeout_micros: how long a request waits for others.
-        max_enqueued_batches: how many batches wait before requests are refused.
-        num_batch_threads: how many batches are computed at a time; None: one for each core.
-        allowed_batch_sizes: sizes that batches are padded to, ascending; the last one is
-            max_batch_size. None: powers of two.
+    `num_batch_threads` is the number of cores where it is None, `allowed_batch_sizes` are then
+    powers of two, and `max_queue`, which is no part of the file, is counted in batches.
     """
 
-    max_batch_size: int = MAX_BATCH_SIZE
-    batch_timeout_micros: int = 2000
-    max_enqueued_batches: int = 100
-    num_batch_threads: int | None = None
-    allowed_batch_sizes: tuple[int, ...] | None = None
+    max_batch_size: int = _number(64, "most rows of a batch")
+    allowed_batch_sizes: tuple[int, ...] = _number(
+        None,
+        "batches are padded to these, the last of which is max_batch_size; without them, to "
+        "powers of two",
+        many=True,
+    )
+    batch_timeout_micros: int = _group(
+        int, 2000, "how long a request waits for others", at_least=0
+    )
+    max_enqueued_batches: int = _number(100, "batches that wait before requests are refused")
+    num_batch_threads: int = _number(
+        None, "batches computed at a time; without it, one per core of this machine"
+    )
+    max_queue: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
+        check_options(self)
         if self.num_batch_threads is None:
             object.__setattr__(self, "num_batch_threads", os.cpu_count() or 1)
-        if self.allowed_batch_sizes is None:
-            object.__setattr__(self, "allowed_batch_sizes", _powers(self.max_batch_size))
-        sizes = tuple(self.allowed_batch_sizes)
+        sizes = self.allowed_batch_sizes or _powers(self.max_batch_size)
         object.__setattr__(self, "allowed_batch_sizes", sizes)
-        if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
-            raise UserError(f"allowed_batch_sizes must grow, from 1 or more: {_shown(sizes)}")
-        if sizes[-1] != self.max_batch_size:
+        if list(sizes) != sorted(set(sizes)) or sizes[-1] != self.max_batch_size:
             raise UserError(
-                f"the last of allowed_batch_sizes must be max_batch_size, "
-                f"{self.max_batch_size}, not {sizes[-1]}"
-            )
-        for name in ("max_enqueued_batches", "num_batch_threads"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be 1 or more, not {getattr(self, name)}")
-        if self.batch_timeout_micros < 0:
-            raise UserError(
-                f"batch_timeout_micros must be 0 or more, not {self.batch_timeout_micros}"
+                f"allowed_batch_sizes must grow up to max_batch_size, {self.max_batch_size}: "
+                f"{','.join(map(str, sizes))}."
             )
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Batching":
+        """Return what is given; the largest allowed size is the size of a batch."""
+        sizes = given.get("allowed_batch_sizes")
+        return cls(**({"max_batch_size": sizes[-1]} if sizes else {}) | dict(given))
 
-def write(folder, batching) -> Path:
+    @property
+    def most_rows_waiting(self) -> int:
+        """The rows that may wait before requests are refused."""
+        return self.max_queue or self.max_enqueued_batches * self.max_batch_size
+
+    def padded(self, rows: int) -> int:
+        """Return the number of rows that a batch of so many is run with."""
+        return min((size for size in self.allowed_batch_sizes if size >= rows), default=rows)
+
+
+def write(folder: Path, batching: Batching) -> Path:
     """Write the file into the folder of a SavedModel."""
     lines = [f"{name} {{ value: {getattr(batching, name)} }}" for name in _NUMBERS]
     lines += [f"allowed_batch_sizes: {size}" for size in batching.allowed_batch_sizes]
@@ -73,27 +90,37 @@ def write(folder, batching) -> Path:
     return path
 
 
-def read(folder) -> Batching:
-    """What the file in the folder of a SavedModel says; what it leaves out is the default."""
+def read(folder: Path, **changes: int) -> Batching:
+    """Return what the file in the folder of a SavedModel says, or the defaults without one.
+
+    Args:
+        folder: of the SavedModel.
+        changes: fields of Batching that are not the file's.
+    """
     path = Path(folder) / FILE
+    given: dict[str, Any] = {}
     try:
-        content = path.read_text(encoding="utf-8")
         # A server's file may have settings that mean nothing here.
+        content = path.read_text(encoding="utf-8") if path.exists() else ""
         message = text_format.Parse(content, _Parameters(), allow_unknown_field=True)
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
-    given = {name: getattr(message, name).value for name in _NUMBERS if message.HasField(name)}
+        raise UserError(f"cannot read {path}: {error}.") from None
+    for name in _NUMBERS:
+        if message.HasField(name):
+            given[name] = getattr(message, name).value
     if message.allowed_batch_sizes:
         given["allowed_batch_sizes"] = tuple(message.allowed_batch_sizes)
-        given.setdefault("max_batch_size", message.allowed_batch_sizes[-1])
     try:
-        return Batching(**given)
+        found = Batching.of(given)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+    largest = changes.get("max_batch_size", found.max_batch_size)
+    sizes = [size for size in found.allowed_batch_sizes if size < largest]
+    return dataclasses.replace(found, **changes, allowed_batch_sizes=(*sizes, largest))
 
 
-def _message():
-    """tensorflow.serving.BatchingParameters, which tensorflow-serving-api does not bring."""
+def _message() -> Any:
+    """Return tensorflow.serving.BatchingParameters, which tensorflow-serving-api lacks."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="batching_parameters.proto", package="aevnmt_tf", syntax="proto3"
@@ -121,12 +148,8 @@ def _message():
 _Parameters = _message()
 
 
-def _powers(largest):
+def _powers(largest: int) -> tuple[int, ...]:
     sizes = [1]
     while 2 * sizes[-1] < largest:
         sizes.append(2 * sizes[-1])
     return tuple(sizes) if largest <= 1 else (*sizes, largest)
-
-
-def _shown(sizes):
-    return ",".join(map(str, sizes)) or "none"

@@ -5,22 +5,21 @@ a name that is no number.
 """
 
 import contextlib
-import errno
-import fcntl
 import os
 import shutil
-import sys
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 
-from aevnmt_tf import machine
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import atomic_writes, disk_errors, locks
 
 WRITING = ".writing-"
 LARGEST = 2**63 - 1
 
 
-def listing(export_dir) -> dict[int, Path]:
-    """The versions of a folder by number."""
+def listing(export_dir: str | os.PathLike[str]) -> dict[int, Path]:
+    """Return the versions of a folder by number."""
     export_dir = Path(export_dir)
     if not export_dir.is_dir():
         return {}
@@ -29,15 +28,15 @@ def listing(export_dir) -> dict[int, Path]:
     return {int(path.name): path for path in sorted(numbers, key=lambda path: int(path.name))}
 
 
-def choose(export_dir, version=None) -> int:
-    """The number of the next version: a given one if it is free, else the next.
+def choose(export_dir: str | os.PathLike[str], version: int | None = None) -> int:
+    """Return the number of the next version: a given one if it is free, else the next.
 
     Args:
         export_dir: the folder of all versions.
         version: the wanted number.
     """
     export_dir = Path(export_dir)
-    with sentences(f"write into {export_dir}"):
+    with explained(export_dir):
         if export_dir.exists() and not export_dir.is_dir():
             raise UserError(f"{export_dir} is a file: give a folder as --export_dir")
         if (export_dir / "saved_model.pb").exists():
@@ -57,7 +56,12 @@ def choose(export_dir, version=None) -> int:
     return version
 
 
-def publish(export_dir, *, version=None, write) -> Path:
+def publish(
+    export_dir: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    write: Callable[[Path], object],
+) -> Path:
     """Write a version and make it visible in one operation; return its folder.
 
     Args:
@@ -67,80 +71,26 @@ def publish(export_dir, *, version=None, write) -> Path:
     """
     export_dir = Path(export_dir)
     choose(export_dir, version)
-    with sentences(f"write into {export_dir}"):
-        export_dir.mkdir(parents=True, exist_ok=True)
+    with explained(export_dir):
         clean(export_dir)
-        with _work(export_dir) as folder:
-            write(folder)
-            _flush(folder)
-            # Somebody else may have been quicker.
-            final = export_dir / str(choose(export_dir, version))
-            os.rename(folder, final)
-        machine.flush(export_dir)
-    return final
+        return atomic_writes.publish(
+            # A name that nobody else has: containers share host names and process ids.
+            export_dir / f"{WRITING}{os.uname().nodename}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            write=write,
+            # Somebody else may have been quicker, so the number is chosen last.
+            place=lambda: export_dir / str(choose(export_dir, version)),
+        )
 
 
-def clean(export_dir) -> None:
+def clean(export_dir: str | os.PathLike[str]) -> None:
     """Remove what killed exports have left; what a live one is writing stays."""
     for folder in Path(export_dir).glob(f"{WRITING}*"):
-        with contextlib.suppress(OSError), _locked(folder):
+        if locks.is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _work(export_dir):
-    """A folder for what is being written, locked; it is gone in the end, renamed or removed."""
-    folder = export_dir / f"{WRITING}{os.uname().nodename}-{os.getpid()}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # a file system without locks
-            stack.enter_context(_locked(folder))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(folder):
-    """The folder's lock; an OSError where another process has it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def sentences(what):
-    """Turn trouble with the disk into one sentence: "cannot WHAT: ..."."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"cannot {what}: {_reason(error)}") from error
-    except Exception as error:
-        # TensorFlow's own writers have errors of their own. It need not be imported for that.
-        tf = sys.modules.get("tensorflow")
-        if tf is None or not isinstance(error, tf.errors.OpError):
-            raise
-        raise UserError(f"cannot {what}: {error.message.splitlines()[0]}") from error
-
-
-def _reason(error):
-    reasons = {
-        errno.ENOSPC: "the disk is full; free some space and run the same command again",
-        errno.EDQUOT: "the disk quota is used up; free some space and try again",
-        errno.EACCES: "no permission to write there; give another --export_dir",
-        errno.EPERM: "no permission to write there; give another --export_dir",
-        errno.EROFS: "it can only be read; give another --export_dir",
-    }
-    reason = error.strerror or str(error)
-    return reasons.get(error.errno, f"{reason[:1].lower()}{reason[1:]}")
-
-
-def _flush(folder):
-    for path in sorted(folder.rglob("*")):
-        machine.flush(path)
-    machine.flush(folder)
+def explained(export_dir: Path) -> contextlib.AbstractContextManager[None]:
+    """Turn trouble with the disk into one sentence."""
+    return disk_errors.explained(
+        f"write into {export_dir}", instead="give another --export_dir"
+    )

@@ -1,56 +1,120 @@
 """PredictionService and ModelService of TensorFlow Serving, with its own stubs."""
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import grpc
+import numpy as np
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
+    model_pb2,
+    model_service_pb2,
     model_service_pb2_grpc,
     predict_pb2,
+    prediction_service_pb2,
     prediction_service_pb2_grpc,
 )
 
-from aevnmt_tf.serving import model_protos, proto_tensors, status
-from aevnmt_tf.serving.limits import Limits
-from aevnmt_tf.serving.servable import Signature
-from aevnmt_tf.serving.status import RequestError, invalid
-from aevnmt_tf.serving.versions import Versions
+from aevnmt_tf.serving import access, model_protos, proto_tensors, status
+from aevnmt_tf.serving.access_log import AccessLog, LoggedRequest
+from aevnmt_tf.serving.servable import ServedSignature
+from aevnmt_tf.serving.server_options import ServerOptions
+from aevnmt_tf.serving.status import Report, RequestError, invalid
+from aevnmt_tf.serving.versions import Version, Versions
 
 # Longer messages are cut, as TensorFlow Serving does: they travel in a header.
 LONGEST_MESSAGE = 1024
-# Replies with more values are written by another thread than the event loop's.
-LARGE_REPLY = 4096
+# Larger requests and replies are the work of another thread than the event loop's.
+LARGE_BODY, LARGE_REPLY = 2**15, 4096
+Context = Any  # grpc.aio.ServicerContext, which has no types
+SERVICES = (
+    prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name,
+    model_service_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name,
+)
 
 
-def server(
-    versions: Versions, *, limits: Limits, report: Callable[[str], None]
-) -> grpc.aio.Server:
-    """A gRPC server for a model, not started yet; to be called in a running event loop."""
-    options = [
-        ("grpc.max_receive_message_length", limits.max_request_bytes),
-        ("grpc.max_send_message_length", -1),
-        # A second server on the same port would get half of the requests.
-        ("grpc.so_reuseport", 0),
-    ]
-    made = grpc.aio.server(options=options)
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(versions, limits=limits, report=report), made
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-        ModelService(versions, report=report), made
-    )
-    return made
+class GrpcServer:
+    """A gRPC server for a model; to be made in a running event loop."""
 
+    def __init__(
+        self,
+        versions: Versions,
+        *,
+        options: ServerOptions,
+        log: AccessLog,
+        report: Report,
+        token: bytes | None = None,
+    ):
+        milliseconds = round(1000 * options.read_timeout)
+        self._server = grpc.aio.server(
+            interceptors=[access.TokenInterceptor(token)] if token else [],
+            options=[
+                ("grpc.max_receive_message_length", options.max_request_bytes),
+                ("grpc.max_send_message_length", -1),
+                # A second server on the same port would get half of the requests.
+                ("grpc.so_reuseport", 0),
+                ("grpc.server_handshake_timeout_ms", milliseconds),
+            ],
+            maximum_concurrent_rpcs=options.max_connections,
+        )
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+            PredictionService(versions, options=options, log=log, report=report), self._server
+        )
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(
+            ModelService(versions, report=report), self._server
+        )
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
 
-def _with_status(method):
-    """Turns exceptions of a method into gRPC's status."""
+    def listen(self, address: str, tls: tuple[bytes, bytes] | None) -> int:
+        """Return the port it listens on; 0 where that cannot be.
 
-    async def call(self, request, context):
+        Args:
+            address: host and port.
+            tls: key and certificate.
+        """
         try:
-            return await method(self, request)
-        except asyncio.CancelledError:
-            raise
+            if tls is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, grpc.ssl_server_credentials([tls]))
+        except RuntimeError:
+            return 0
+
+    async def start(self) -> None:
+        """Answer, but do not say yet that a model is served."""
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self._server.start()
+
+    async def ready(self) -> None:
+        """Say that the model is served."""
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+
+    async def stop(self, grace: float) -> None:
+        """Finish the calls under way, for so many seconds."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace)
+
+    async def _set_health(self, state: Any) -> None:
+        for name in ("", *SERVICES):
+            await self._health.set(name, state)
+
+
+Method = Callable[[Any, Any, Context], Awaitable[Any]]
+
+
+def _with_status(method: Method) -> Method:
+    """Turn exceptions of a method into gRPC's status."""
+
+    @functools.wraps(method)
+    async def call(self: Any, request: Any, context: Context) -> Any:
+        try:
+            return await method(self, request, context)
         except Exception as error:
             problem = status.of(error)
             if not isinstance(error, RequestError) or error.is_ours:
@@ -60,42 +124,76 @@ def _with_status(method):
             message = f"{message[:LONGEST_MESSAGE]}...TRUNCATED"
         await context.abort(grpc.StatusCode[problem.code], message)
 
-    call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     """Predict and GetModelMetadata; there is nothing to classify or to regress."""
 
-    def __init__(self, versions: Versions, *, limits: Limits, report: Callable[[str], None]):
+    def __init__(
+        self, versions: Versions, *, options: ServerOptions, log: AccessLog, report: Report
+    ):
         self.report = report
         self._versions = versions
-        self._limits = limits
+        self._options = options
+        self._log = log
 
     @_with_status
-    async def Predict(self, request):
-        """Runs a signature."""
+    async def Predict(
+        self, request: predict_pb2.PredictRequest, context: Context
+    ) -> predict_pb2.PredictResponse:
+        """Run a signature."""
+        with self._log.request("GRPC", context.peer()) as logged:
+            try:
+                return await self._predict(request, context, logged)
+            except Exception as error:
+                logged.status = status.of(error).code
+                raise
+
+    async def _predict(
+        self, request: predict_pb2.PredictRequest, context: Context, logged: LoggedRequest
+    ) -> predict_pb2.PredictResponse:
         if not request.HasField("model_spec"):
             raise invalid("Missing ModelSpec")
         with self._versions.using(**_which(request.model_spec)) as version:
             signature = version.servable.signature(request.model_spec.signature_name)
+            logged.signature, logged.version = signature.name, str(version.number)
             wanted = _wanted(signature, request.output_filter)
-            inputs = proto_tensors.to_arrays(request.inputs, signature, limits=self._limits)
-            rows = signature.check(inputs)
-            self._limits.check(inputs)
-            future = version.submit(signature.name, inputs, rows=rows)
-            outputs = await asyncio.wrap_future(future)
+            is_large = request.ByteSize() > LARGE_BODY
+            inputs, words = await _call(is_large, self._inputs, request, version, signature)
+            logged.lines, logged.words = len(words), int(words.sum())
+            future = version.submit(signature.name, inputs, words=words)
+            outputs = await self._answered(future, context)
         spec = model_protos.spec(
             request.model_spec.name, version.number, signature=signature.name
         )
         outputs = {name: outputs[name] for name in wanted}
-        if sum(array.size for array in outputs.values()) > LARGE_REPLY:
-            return await asyncio.to_thread(_response, spec, outputs, signature)
-        return _response(spec, outputs, signature)
+        size = sum(array.size for array in outputs.values())
+        self._options.check_reply(size)
+        return await _call(size > LARGE_REPLY, _response, spec, outputs, signature)
+
+    def _inputs(
+        self, request: predict_pb2.PredictRequest, version: Version, signature: ServedSignature
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        inputs = proto_tensors.to_arrays(request.inputs, signature, limits=self._options)
+        return inputs, version.admit(signature, inputs, self._options)
+
+    async def _answered(self, future: Any, context: Context) -> Any:
+        """Return what the future gives; cancel it when the client's or our time is over."""
+        left = context.time_remaining()
+        most = self._options.request_timeout
+        try:
+            return await asyncio.wait_for(
+                asyncio.wrap_future(future), most if left is None else min(left, most)
+            )
+        except asyncio.TimeoutError:
+            raise RequestError("DEADLINE_EXCEEDED", "the request took too long") from None
 
     @_with_status
-    async def GetModelMetadata(self, request):
-        """Gives the signatures."""
+    async def GetModelMetadata(
+        self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Context
+    ) -> get_model_metadata_pb2.GetModelMetadataResponse:
+        """Return the signatures."""
         if not request.HasField("model_spec"):
             raise invalid("Missing ModelSpec")
         if not request.metadata_field:
@@ -111,45 +209,51 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         return response
 
     @_with_status
-    async def Classify(self, request):
-        """No signature does this."""
+    async def Classify(self, request: Any, context: Context) -> Any:
+        """Refuse: no signature does this."""
         raise status.no_such_method("classify")
 
     @_with_status
-    async def Regress(self, request):
-        """No signature does this."""
+    async def Regress(self, request: Any, context: Context) -> Any:
+        """Refuse: no signature does this."""
         raise status.no_such_method("regress")
 
     @_with_status
-    async def MultiInference(self, request):
-        """No signature does this."""
+    async def MultiInference(self, request: Any, context: Context) -> Any:
+        """Refuse: no signature does this."""
         raise status.no_such_method("classify")
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     """GetModelStatus; what is served is changed by writing a new version."""
 
-    def __init__(self, versions: Versions, *, report: Callable[[str], None]):
+    def __init__(self, versions: Versions, *, report: Report):
         self.report = report
         self._versions = versions
 
     @_with_status
-    async def GetModelStatus(self, request):
-        """Gives the state of one version or of all."""
+    async def GetModelStatus(self, request: Any, context: Context) -> Any:
+        """Return the state of one version or of all."""
         if not request.HasField("model_spec"):
             raise invalid("Missing ModelSpec")
         which = _which(request.model_spec)
         if label := which.pop("label"):
-            raise invalid(f"Unrecognized servable version label: {label}")
+            which["number"] = self._versions.number_of(label)
         return model_protos.status(self._versions.states(**which))
 
     @_with_status
-    async def HandleReloadConfigRequest(self, request):
-        """The folder is fixed when the server is started."""
+    async def HandleReloadConfigRequest(self, request: Any, context: Context) -> Any:
+        """Refuse: the folder is fixed when the server is started."""
         raise RequestError("UNIMPLEMENTED", "the model is chosen with --export_dir")
 
 
-def _response(spec, outputs, signature: Signature) -> predict_pb2.PredictResponse:
+async def _call(in_thread: bool, function: Callable[..., Any], *args: Any) -> Any:
+    return await asyncio.to_thread(function, *args) if in_thread else function(*args)
+
+
+def _response(
+    spec: model_pb2.ModelSpec, outputs: Mapping[str, np.ndarray], signature: ServedSignature
+) -> predict_pb2.PredictResponse:
     response = predict_pb2.PredictResponse(model_spec=spec)
     for name, array in outputs.items():
         proto = proto_tensors.to_proto(array, signature.outputs[name].dtype)
@@ -157,13 +261,13 @@ def _response(spec, outputs, signature: Signature) -> predict_pb2.PredictRespons
     return response
 
 
-def _which(model_spec) -> dict:
+def _which(model_spec: model_pb2.ModelSpec) -> dict[str, Any]:
     number = model_spec.version.value if model_spec.HasField("version") else None
     return {"name": model_spec.name, "number": number, "label": model_spec.version_label}
 
 
-def _wanted(signature: Signature, output_filter) -> list[str]:
-    """The outputs that a request asks for; all where it names none."""
+def _wanted(signature: ServedSignature, output_filter: Sequence[str]) -> list[str]:
+    """Return the outputs that a request asks for; all where it names none."""
     seen: set[str] = set()
     for name in output_filter:
         if name not in signature.outputs:

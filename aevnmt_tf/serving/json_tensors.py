@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from aevnmt_tf.serving.json_values import is_base64, quoted, to_json, to_tensor
-from aevnmt_tf.serving.limits import Limits
+from aevnmt_tf.serving.servable import ServedSignature, TensorForm
+from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError, invalid
 
 # More axes than any tensor has.
@@ -21,7 +23,7 @@ DEEPEST = 32
 
 
 def parse(body: bytes) -> dict:
-    """The document of a request, which must be an object."""
+    """Return the document of a request, which must be an object."""
     if not body:
         raise invalid("JSON Parse error: The document is empty")
     try:
@@ -40,7 +42,7 @@ def parse(body: bytes) -> dict:
 
 
 def signature_name(document: dict) -> str:
-    """Which signature the request is for; "" is the default."""
+    """Return which signature the request is for; "" is the default."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
@@ -50,8 +52,10 @@ def signature_name(document: dict) -> str:
     return name
 
 
-def inputs(document: dict, signature, *, limits: Limits) -> dict[str, np.ndarray]:
-    """The tensors of a request, for a signature's inputs."""
+def inputs(
+    document: dict, signature: ServedSignature, *, limits: ServerOptions
+) -> dict[str, np.ndarray]:
+    """Return the tensors of a request, for a signature's inputs."""
     if "instances" in document and "inputs" in document:
         raise invalid(
             f"JSON Value: {quoted(document)} Not formatted correctly expecting only one of "
@@ -73,12 +77,12 @@ def inputs(document: dict, signature, *, limits: Limits) -> dict[str, np.ndarray
 
 
 def is_rows(document: dict) -> bool:
-    """Whether the reply has rows, too."""
+    """Return whether the reply has rows, too."""
     return "instances" in document
 
 
 def reply(outputs: Mapping[str, np.ndarray], *, rows: bool) -> dict:
-    """The document of the reply; numbers that JSON does not have are null."""
+    """Return the document of the reply; numbers that JSON does not have are null."""
     columns = {name: _to_json(name, array) for name, array in outputs.items()}
     if not rows:
         return {"outputs": columns if len(columns) > 1 else next(iter(columns.values()))}
@@ -104,7 +108,7 @@ def dumps(document: Any) -> bytes:
 # Requests.
 
 
-def _from_rows(rows: list, specs: Mapping) -> dict[str, np.ndarray]:
+def _from_rows(rows: list, specs: Mapping[str, TensorForm]) -> dict[str, np.ndarray]:
     are_objects = _is_object(rows[0])
     if not are_objects and len(specs) > 1:
         raise invalid(
@@ -153,7 +157,7 @@ def _shown(shape: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
-def _from_columns(value: Any, specs: Mapping) -> dict[str, np.ndarray]:
+def _from_columns(value: Any, specs: Mapping[str, TensorForm]) -> dict[str, np.ndarray]:
     if not _is_object(value):
         if len(specs) > 1:
             raise invalid(
@@ -174,14 +178,16 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict) and not is_base64(value)
 
 
-def _array(flat: list, shape: tuple[int, ...], spec) -> np.ndarray:
+def _array(flat: list, shape: tuple[int, ...], spec: TensorForm) -> np.ndarray:
     array = np.empty(len(flat), dtype=spec.dtype.as_numpy_dtype)
     array[:] = flat
     return array.reshape(shape)
 
 
-def _tensor(value: Any, name: str, spec, *, leading: int) -> tuple[tuple[int, ...], list]:
-    """The shape and the flat values of a nested list; `leading` axes are around it."""
+def _tensor(
+    value: Any, name: str, spec: TensorForm, *, leading: int
+) -> tuple[tuple[int, ...], list]:
+    """Return the shape and the flat values of a nested list; `leading` axes are around it."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list):
@@ -202,7 +208,7 @@ def _tensor(value: Any, name: str, spec, *, leading: int) -> tuple[tuple[int, ..
     return tuple(shape), flat
 
 
-def _fill(value: Any, level: int, shape: tuple[int, ...], dtype, flat: list) -> None:
+def _fill(value: Any, level: int, shape: tuple[int, ...], dtype: tf.DType, flat: list) -> None:
     if not isinstance(value, list):
         if level != len(shape):
             raise invalid(

@@ -17,7 +17,7 @@ LONGEST_QUOTE = 200
 
 
 def to_tensor(value: Any, dtype) -> Any:
-    """One value, where it is of the type and loses nothing by it."""
+    """Return one value, where it is of the type and loses nothing by it."""
     kind = dtype.name
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == "string":
@@ -77,7 +77,7 @@ def _type(value: Any) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A part of the request, for an error message."""
+    """Return a part of the request, for an error message."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -86,12 +86,12 @@ def quoted(value: Any) -> str:
 
 
 def is_base64(value: dict) -> bool:
-    """Whether an object stands for bytes: {"b64": "..."} and nothing else."""
+    """Return whether an object stands for bytes: {"b64": "..."} and nothing else."""
     return len(value) == 1 and isinstance(value.get("b64"), str)
 
 
 def to_json(value: Any, as_bytes: bool) -> Any:
-    """One value of a reply; null where JSON has no such number."""
+    """Return one value of a reply; null where JSON has no such number."""
     if isinstance(value, bytes):
         if as_bytes:
             return {"b64": base64.b64encode(value).decode("ascii")}

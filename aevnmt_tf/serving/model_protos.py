@@ -11,14 +11,14 @@ _NUMBERS = {"OK": 0, **{name: number for number, name in CODES.items()}}
 
 
 def spec(name: str, number: int, *, signature: str = "") -> model_pb2.ModelSpec:
-    """Which model and version have answered."""
+    """Return which model and version have answered."""
     found = model_pb2.ModelSpec(name=name, signature_name=signature)
     found.version.value = number
     return found
 
 
 def status(versions: Iterable[Version]) -> get_model_status_pb2.GetModelStatusResponse:
-    """The state of each version."""
+    """Return the state of each version."""
     response = get_model_status_pb2.GetModelStatusResponse()
     for version in versions:
         entry = response.model_version_status.add(
@@ -31,7 +31,7 @@ def status(versions: Iterable[Version]) -> get_model_status_pb2.GetModelStatusRe
 
 
 def signatures(version: Version) -> get_model_metadata_pb2.SignatureDefMap:
-    """The signatures of a version."""
+    """Return the signatures of a version."""
     found = get_model_metadata_pb2.SignatureDefMap()
     for name, definition in version.servable.signature_defs.items():
         found.signature_def[name].CopyFrom(definition)

@@ -31,12 +31,15 @@ XLA_MARKS = ("_XlaMustCompile", "_XlaCompile")
 
 
 def read(folder) -> saved_model_pb2.SavedModel:
-    """The SavedModel of a folder as a message."""
+    """Return the SavedModel of a folder as a message."""
     return saved_model_pb2.SavedModel.FromString((Path(folder) / MODEL_FILE).read_bytes())
 
 
 def problems(model: saved_model_pb2.SavedModel) -> list[str]:
-    """What would keep a stock server from running the model; empty where nothing does."""
+    """Return what would keep a stock server from running the model.
+
+    Empty where nothing does.
+    """
     found = []
     for graph in model.meta_graphs:
         found += _operations(graph.graph_def)
@@ -47,7 +50,7 @@ def problems(model: saved_model_pb2.SavedModel) -> list[str]:
 
 
 def nodes(graph_def):
-    """Where it is and the node, for each node of a graph and of its function library."""
+    """Return where it is and the node, for each node of a graph and of its function library."""
     for node in graph_def.node:
         yield "the graph", node
     for function in graph_def.library.function:

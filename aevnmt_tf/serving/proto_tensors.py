@@ -2,12 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 
+from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import invalid
+
+if TYPE_CHECKING:
+    from aevnmt_tf.serving.servable import ServedSignature, TensorForm
 
 # The field that holds the values of each type. Clients read them, so `tensor_content`, which
 # is the same in fewer bytes, will not do.
@@ -25,8 +30,13 @@ _FIELDS = {
 MOST_VALUES = 2**22
 
 
-def to_arrays(protos: Mapping, signature, *, limits=None) -> dict[str, np.ndarray]:
-    """The inputs of a request, checked against the signature.
+def to_arrays(
+    protos: Mapping[str, tensor_pb2.TensorProto],
+    signature: "ServedSignature",
+    *,
+    limits: ServerOptions | None = None,
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a request, checked against the signature.
 
     One value can stand for a huge tensor full of it, so shapes are checked first.
     """
@@ -37,7 +47,12 @@ def to_arrays(protos: Mapping, signature, *, limits=None) -> dict[str, np.ndarra
     return arrays
 
 
-def _to_array(name: str, proto, spec, limits) -> np.ndarray:
+def _to_array(
+    name: str,
+    proto: tensor_pb2.TensorProto,
+    spec: "TensorForm",
+    limits: ServerOptions | None,
+) -> np.ndarray:
     try:
         dtype = tf.dtypes.as_dtype(proto.dtype)
     except TypeError:
@@ -57,7 +72,7 @@ def _to_array(name: str, proto, spec, limits) -> np.ndarray:
 
 
 def to_proto(array: np.ndarray, dtype: tf.DType) -> tensor_pb2.TensorProto:
-    """One output, with its values in the field of its type."""
+    """Return one output, with its values in the field of its type."""
     field = _FIELDS.get(dtype.name)
     if field is None:
         return tf.make_tensor_proto(array, dtype=dtype)

@@ -2,173 +2,225 @@
 
 import asyncio
 import contextlib
-import dataclasses
+import resource
 import signal
 import socket
-from collections.abc import Callable
-from pathlib import Path
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 
-from aevnmt_tf import machine
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.serving import grpc_service, rest
+from aevnmt_tf.cli import machine
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving import connections, rest
+from aevnmt_tf.serving.access_log import AccessLog
 from aevnmt_tf.serving.batching import Batcher
-from aevnmt_tf.serving.limits import Limits
+from aevnmt_tf.serving.grpc_service import GrpcServer
+from aevnmt_tf.serving.server_metrics import ServerMetrics
+from aevnmt_tf.serving.server_options import ServerOptions, read_file
+from aevnmt_tf.serving.status import Report, on_one_line
 from aevnmt_tf.serving.versions import Versions, check
 
 # A server that stops waits this long for requests under way.
 GRACE_SECONDS = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """What is served, and where. A port of 0 is any that is free."""
-
-    export_dir: Path
-    model_name: str = "aevnmt"
-    host: str = "127.0.0.1"
-    port: int = 8501
-    grpc_port: int = 8500
-    max_batch_size: int | None = None
-    batch_timeout_ms: float | None = None
-    max_queue: int | None = None
-    num_threads: int | None = None
-    poll_seconds: float = 1.0
-    limits: Limits = Limits()
-
-    @property
-    def batching(self) -> dict:
-        """The parameters that beat those of the model."""
-        names = ("max_batch_size", "batch_timeout_ms", "max_queue")
-        return {name: getattr(self, name) for name in names}
+QUIET_SECONDS = 60  # between two sentences about the same trouble
+NUM_OTHER_FILES = 64  # descriptors that are no REST connections
 
 
 class Server:
     """A server that runs until `stop`; `report` gets sentences for the operator."""
 
-    def __init__(self, options: Options, *, report: Callable[[str], None]):
+    def __init__(self, options: ServerOptions, *, report: Report):
         self.options = options
-        self.report = report
+        self.report: Report = lambda sentence: report(on_one_line(sentence))
         self.port = options.port
         self.grpc_port = options.grpc_port
         self.signal: int | None = None
-        self.versions: Versions | None = None
+        self.metrics = ServerMetrics(options.model_name)
+        self._last_trouble = -float("inf")
+        # What can go wrong at once should, before seconds are spent on loading.
+        check(options.export_dir)
+        self._token = options.token()
+        self._tls = _read_tls(options)
+        self.batcher = Batcher(num_threads=options.num_threads or machine.num_cores())
+        self.versions = Versions(
+            options, batcher=self.batcher, report=self.report, metrics=self.metrics
+        )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Event | None = None
 
     @property
     def url(self) -> str:
         """The address of the page and of the REST API."""
-        return f"http://{_bracketed(self.options.host)}:{self.port}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{_bracketed(self.options.host)}:{self.port}"
 
     async def run(self, *, ready: Callable[["Server"], None], handle_signals: bool) -> None:
-        """Serves until it is stopped; `ready` is called when requests are welcome."""
+        """Serve until it is stopped; `ready` is called when requests are welcome."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._loop.set_exception_handler(self._quiet)
         options = self.options
-        # What can go wrong at once should, before seconds are spent on loading.
-        check(options.export_dir)
-        batcher = Batcher(num_threads=options.num_threads or machine.num_cores())
-        self.versions = versions = Versions(
-            options.export_dir,
-            model_name=options.model_name,
-            batcher=batcher,
-            report=self.report,
-            poll_seconds=options.poll_seconds,
-            params=options.batching,
-        )
+        log = AccessLog(options.access_log, self.metrics)
         try:
             with contextlib.closing(_listen(options.host, options.port)) as listener:
                 self.port = listener.getsockname()[1]
-                grpc_server = self._bind_grpc(versions)
+                grpc_server = self._bind_grpc(log)
+                if not options.is_local and self._token is None:
+                    self.report(
+                        f"warning: everybody who reaches {options.host} can use the model; "
+                        "--token_file lets in only those who know a token"
+                    )
                 with self._signals() if handle_signals else contextlib.nullcontext():
-                    await asyncio.to_thread(versions.load_first)
-                    if not self._stopped.is_set():
-                        await self._serve(listener, grpc_server, versions, ready)
+                    await self._serve(self._web_server(log), listener, grpc_server, ready)
         finally:
-            await asyncio.to_thread(versions.stop)
-            await asyncio.to_thread(batcher.close)
+            await asyncio.to_thread(self.versions.stop)
+            await asyncio.to_thread(self.batcher.close)
+            log.close()
 
     def stop(self) -> None:
-        """Finishes the requests under way, then ends `run`; may be called by any thread."""
+        """Finish the requests under way, then end `run`; may be called by any thread."""
         if self._loop is not None and self._stopped is not None:
             # The loop may have ended by itself.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._stopped.set)
 
-    async def _serve(self, listener, grpc_server, versions, ready) -> None:
-        app = rest.app(versions, limits=self.options.limits, report=self.report)
-        web_server = _WebServer(
+    async def _serve(
+        self,
+        web_server: uvicorn.Server,
+        listener: socket.socket,
+        grpc_server: GrpcServer,
+        ready: Callable[["Server"], None],
+    ) -> None:
+        """Answer from the start whether a version is ready, and requests once one is."""
+        assert self._stopped is not None
+        web = asyncio.create_task(web_server.serve(sockets=[listener]))
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            await grpc_server.start()
+            while not (web_server.started or web.done()):
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(self.versions.load_first)
+            if not self._stopped.is_set():
+                self.versions.start()
+                await grpc_server.ready()
+                ready(self)
+                await asyncio.wait({web, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            web_server.should_exit = True
+            await asyncio.gather(web, grpc_server.stop(GRACE_SECONDS))
+
+    def _web_server(self, log: AccessLog) -> uvicorn.Server:
+        options = self.options
+        app = rest.app(
+            self.versions,
+            options=options,
+            log=log,
+            metrics=self.metrics,
+            report=self.report,
+            token=self._token,
+        )
+        most = min(options.max_connections, _num_files() - NUM_OTHER_FILES)
+        return _WebServer(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=connections.limited(max(1, most), options.read_timeout),
                 ws="none",
                 lifespan="off",
                 log_config=None,
                 log_level="critical",  # what clients do wrong is told to them
                 access_log=False,
                 server_header=False,
+                backlog=128,
                 # A client that comes back after a while finds its connection.
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=GRACE_SECONDS,
+                ssl_certfile=options.tls_cert,
+                ssl_keyfile=options.tls_key,
             )
         )
-        web = asyncio.create_task(web_server.serve(sockets=[listener]))
-        await grpc_server.start()
-        while not (web_server.started or web.done()):
-            await asyncio.sleep(0.01)
-        versions.start()
-        ready(self)
-        stopped = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait({web, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        web_server.should_exit = True
-        await asyncio.gather(web, grpc_server.stop(GRACE_SECONDS))
 
-    def _bind_grpc(self, versions: Versions):
-        made = grpc_service.server(versions, limits=self.options.limits, report=self.report)
+    def _bind_grpc(self, log: AccessLog) -> GrpcServer:
+        made = GrpcServer(
+            self.versions, options=self.options, log=log, report=self.report, token=self._token
+        )
         address = f"{_bracketed(self.options.host)}:{self.options.grpc_port}"
-        try:
-            self.grpc_port = made.add_insecure_port(address)
-        except RuntimeError:
-            self.grpc_port = 0
+        self.grpc_port = made.listen(address, self._tls)
         if self.grpc_port == 0:
             raise UserError(
-                f"cannot listen on {address}: another process may; give another --grpc_port"
+                f"cannot listen on {address}: another process may; give another --grpc_port."
             )
         return made
 
+    def _quiet(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Report trouble of the event loop, such as too many open files, now and then."""
+        now = time.monotonic()
+        if now - self._last_trouble > QUIET_SECONDS:
+            self._last_trouble = now
+            error = context.get("exception")
+            self.report(f"{context.get('message')}: {type(error).__name__}: {error}")
+
     @contextlib.contextmanager
-    def _signals(self):
-        """The first SIGINT or SIGTERM stops; a second does what it would without us."""
+    def _signals(self) -> Iterator[None]:
+        """Let the first SIGINT or SIGTERM stop; a second does what it would without us."""
+        loop, stopped = self._loop, self._stopped
+        assert loop is not None and stopped is not None
 
         def stop(number: int) -> None:
             self.signal = number
             for one in SIGNALS:
-                self._loop.remove_signal_handler(one)
-            self._stopped.set()
+                loop.remove_signal_handler(one)
+            stopped.set()
 
         for number in SIGNALS:
-            self._loop.add_signal_handler(number, stop, number)
+            loop.add_signal_handler(number, stop, number)
         try:
             yield
         finally:
             for number in SIGNALS:
-                self._loop.remove_signal_handler(number)
+                loop.remove_signal_handler(number)
 
 
 class _WebServer(uvicorn.Server):
     """uvicorn, which leaves the signals to us."""
 
     @contextlib.contextmanager
-    def capture_signals(self):
-        """Captures none."""
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
         yield
 
 
+def _read_tls(options: ServerOptions) -> tuple[bytes, bytes] | None:
+    """Return key and certificate, which must belong together."""
+    if options.tls_cert is None or options.tls_key is None:
+        return None
+    key = read_file("--tls_key", options.tls_key)
+    cert = read_file("--tls_cert", options.tls_cert)
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            options.tls_cert, options.tls_key
+        )
+    except (ssl.SSLError, OSError) as error:
+        raise UserError(
+            f"{options.tls_cert} and {options.tls_key} are no certificate and its key: {error}."
+        ) from None
+    return key, cert
+
+
+def _num_files() -> int:
+    """Return how many files this process may open; as many as it can be allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    return 2**31 if soft == resource.RLIM_INFINITY else soft
+
+
 def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket; whoever connects waits until the model is loaded."""
+    """Return a listening socket."""
     listener = None
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -183,7 +235,7 @@ def _listen(host: str, port: int) -> socket.socket:
             listener.close()
         problem = getattr(error, "strerror", None) or error
         raise UserError(
-            f"cannot listen on {host}:{port}: {problem}; give another --host or --port"
+            f"cannot listen on {host}:{port}: {problem}; give another --host or --port."
         ) from None
     return listener
 

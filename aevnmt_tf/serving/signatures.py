@@ -1,6 +1,6 @@
 """What the exported model can be asked: a function from text for each signature.
 
-They all go through translator.Graph, so what is served is what is translated offline. A row's
+All go through translator.decision, so what is served is what is translated offline. A row's
 answer does not depend on the other rows: whatever is drawn comes from a seed of the row's own.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.translator import Decoding, Ensemble
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.translator import Decoding, decision
 
 DEFAULT = "serving_default"
 N_BEST = 5  # unless told otherwise, and where a search finds so many
@@ -34,6 +34,14 @@ SCORES = {
     "kl": "KL(q(z|.) || p(z))",
     "iw_log_pxy": "importance-weighted bound on log P(x, y)",
     "iw_log_px": "importance-weighted bound on log P(x)",
+}
+
+# Without a model of the source, z has a prior that reads it.
+CONDITIONAL_SCORES = {
+    "elbo": "log_py - kl",
+    "log_py": SCORES["log_py"],
+    "kl": "KL(q(z|x, y) || p(z|x))",
+    "iw_log_py": "importance-weighted bound on log P(y|x)",
 }
 
 
@@ -64,7 +72,7 @@ class Choices:
         sampling=None,
         **changes,
     ):
-        """What the translator's settings say.
+        """Return what the translator's settings say.
 
         Args:
             translator: a translator.Translator.
@@ -82,14 +90,14 @@ class Choices:
             )
         translator.check(translate)
         if n_best is None:
-            n_best = min(N_BEST, _most(translate))
+            n_best = min(N_BEST, translate.most or N_BEST)
         return cls(
             translate=translate,
             nbest=dataclasses.replace(translate, n_best=n_best),
             sample=Decoding(
                 search="sample",
                 n_best=num_samples,
-                z="sample" if translator.draws_z else "mean",
+                z="sample" if translator.graph.draws_z else "mean",
                 max_length=translate.max_length,
                 **(sampling or {}),
             ),
@@ -114,7 +122,7 @@ class Signature:
     function: Callable[..., dict[str, tf.Tensor]]
 
     def traced(self):
-        """The concrete function that is exported; it takes an empty batch, too."""
+        """Return the concrete function that is exported; it takes an empty batch, too."""
 
         @functools.wraps(self.function)
         def function(*inputs):
@@ -131,34 +139,30 @@ class Signature:
 
 
 def make(translator, choices) -> dict[str, Signature]:
-    """The signatures that a translator can give, by name.
+    """Return the signatures that a translator can give, by name.
 
     Args:
         translator: a translator.Translator.
         choices: Choices.
     """
+    graph = translator.graph
     found = {
-        DEFAULT: _translate(translator, choices.translate),
-        "nbest": _nbest(translator, choices.nbest),
-        "sample": _sample(translator, choices.sample),
-        "attention": _attention(translator, choices.translate),
+        DEFAULT: _translate(graph, choices.translate),
+        "nbest": _nbest(graph, choices.nbest),
+        "sample": _sample(graph, choices.sample),
+        "attention": _attention(graph, choices.translate),
     }
-    if not isinstance(translator, Ensemble):
-        found["score"] = _score(translator, choices.score_samples)
-        if translator.model.posterior is not None:
-            found["embed"] = _embed(translator)
+    if len(graph.members) == 1:  # no ensemble
+        found["score"] = _score(graph, choices.score_samples)
+        if graph.model.posterior is not None:
+            found["embed"] = _embed(graph)
     return found
-
-
-def members(translator):
-    """The translators of an ensemble; one that is none is its own only member."""
-    return translator.members if isinstance(translator, Ensemble) else [translator]
 
 
 def _translate(graph, decoding):
     def translate(source):
         x, x_len, _ = graph.encode(source)
-        found = graph.search(x, x_len, seeds=_first_line(x_len), decoding=decoding)
+        found, _ = decision.decide(graph, x, x_len, seeds=_first_line(x_len), decoding=decoding)
         texts, scores = graph.translations(found, x_len)
         return {"translation": texts[:, 0], "score": scores[:, 0]}
 
@@ -172,7 +176,7 @@ def _translate(graph, decoding):
 def _nbest(graph, decoding):
     def nbest(source):
         x, x_len, _ = graph.encode(source)
-        found = graph.search(x, x_len, seeds=_first_line(x_len), decoding=decoding)
+        found, _ = decision.decide(graph, x, x_len, seeds=_first_line(x_len), decoding=decoding)
         texts, scores = graph.translations(found, x_len)
         # As offline, an empty source has one translation.
         is_first = tf.range(decoding.n_best) == 0
@@ -200,7 +204,7 @@ def _sample(graph, decoding):
         x, x_len, _ = graph.encode(source)
         # That of the first line with `translate --seed`.
         seeds = tf.bitwise.left_shift(tf.cast(seed, tf.int64), tf.constant(32, tf.int64))
-        found = graph.search(x, x_len, seeds=seeds, decoding=decoding)
+        found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding)
         texts, _ = graph.translations(found, x_len)
         return {"translations": tf.ensure_shape(texts, [None, decoding.n_best])}
 
@@ -218,13 +222,15 @@ def _attention(graph, decoding):
     def attention(source):
         x, x_len, _ = graph.encode(source)
         seeds = _first_line(x_len)
-        found = graph.search(x, x_len, seeds=seeds, decoding=decoding, with_attention=True)
+        found, _ = decision.decide(
+            graph, x, x_len, seeds=seeds, decoding=decoding, with_attention=True
+        )
         texts, _ = graph.translations(found, x_len)
         lengths = tf.where(x_len == 1, 0, found.lengths[:, 0])  # [B]
         time = tf.reduce_max(lengths)
         in_x = tf.sequence_mask(x_len, tf.shape(x)[1])  # [B, Tx]
         in_y = tf.sequence_mask(lengths, time)  # [B, Ty]
-        weights = found.attention[:, 0, :time]  # [B, Ty, Tx]
+        weights = found.attention[:, 0, :time]  # type: ignore[index]  # [B, Ty, Tx]
         is_real = in_y[:, :, None] & in_x[:, None]
         return {
             "translation": texts[:, 0],
@@ -251,8 +257,10 @@ def _score(graph, samples):
         batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
         return graph.score_batch(batch, seeds=_first_line(x_len), samples=tf.constant(samples))
 
-    if graph.model.source_lm is None:
+    if graph.model.source_lm is None and graph.model.posterior is None:
         docs = {"log_py": "log P(y|x)"}
+    elif graph.model.source_lm is None:
+        docs = CONDITIONAL_SCORES
     elif graph.model.posterior is None:
         docs = {"elbo": "log_px + log_py", "log_px": "log P(x)", "log_py": "log P(y|x)"}
     else:
@@ -284,20 +292,14 @@ def _first_line(x_len):
     return tf.fill(tf.shape(x_len), tf.constant(FIRST_LINE, tf.int64))
 
 
-def _most(decoding):
-    """How many translations a search finds."""
-    counts = {"greedy": 1, "sample": N_BEST}
-    return counts.get(decoding.search, decoding.beam_width) * decoding.num_z
-
-
 def _not_empty(value):
-    """One row more, of nothing, where there is none."""
+    """Return one row more, of nothing, where there is none."""
     missing = tf.cast(tf.size(value) == 0, tf.int32)
     return tf.concat([value, tf.zeros([missing], value.dtype)], 0)
 
 
 def _clean(value):
-    """Text that is valid UTF-8 and numbers that JSON has."""
+    """Return text that is valid UTF-8 and numbers that JSON has."""
     if value.dtype == tf.string:
         shape = value.shape
         value = tf.strings.unicode_transcode(value, "UTF-8", "UTF-8", errors="replace")

@@ -1,6 +1,9 @@
 """What can go wrong with a request, as gRPC names it and as HTTP numbers it."""
 
 import re
+from collections.abc import Callable
+
+Report = Callable[[str], None]  # gets sentences for the operator
 
 # The mapping of TensorFlow Serving's REST API.
 HTTP = {
@@ -40,12 +43,12 @@ class RequestError(Exception):
 
 
 def invalid(message: str) -> RequestError:
-    """The client's mistake."""
+    """Return the client's mistake."""
     return RequestError("INVALID_ARGUMENT", message)
 
 
 def no_such_method(method: str) -> RequestError:
-    """For :classify and :regress, which no signature of ours is for."""
+    """Return what :classify and :regress get, which no signature of ours is for."""
     kind = {"classify": "classification", "regress": "regression"}[method]
     return invalid(
         f"Expected {kind} signature method_name to be tensorflow/serving/{method}. "
@@ -54,10 +57,10 @@ def no_such_method(method: str) -> RequestError:
 
 
 def of(error: BaseException) -> RequestError:
-    """Any exception as a RequestError; those of TensorFlow keep their code."""
+    """Return any exception as a RequestError; those of TensorFlow keep their code."""
     if isinstance(error, RequestError):
         return error
-    code = CODES.get(getattr(error, "error_code", None), "INTERNAL")
+    code = CODES.get(getattr(error, "error_code", -1), "INTERNAL")
     text = str(getattr(error, "message", None) or error)
     # All but one line tell where in the graph it happened.
     lines = [line for line in text.splitlines() if line.strip() and not _PLACE.match(line)]
@@ -85,3 +88,12 @@ CODES = {
     15: "DATA_LOSS",
     16: "UNAUTHENTICATED",
 }
+
+
+def on_one_line(sentence: str) -> str:
+    """Return a sentence without line breaks and other control characters: a line of a log."""
+    return re.sub(
+        r"[\x00-\x1f\x7f-\x9f\u2028\u2029]",
+        lambda found: found[0].encode("unicode_escape").decode(),
+        sentence,
+    )

@@ -1,8 +1,9 @@
 """The versions of a model in a folder: loads new ones, serves one, lets old ones finish.
 
-A version is a folder with a number as its name. The highest that can be loaded is served. A
-new one is loaded and warmed up beside the one that serves; then new requests go to it, and
-the old one is dropped when its last request is answered.
+A version is a folder with a number as its name. The highest that can be loaded is served, and
+beside it those that have a label. A new one is loaded and warmed up beside the one that serves;
+then new requests go to it, and the old one is dropped when its last request is answered. What
+cannot be loaded is tried again after a while, and after longer and longer ones.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import dataclasses
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -17,13 +19,18 @@ from pathlib import Path
 
 import numpy as np
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.serving import batching_params, status
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving import batching_file, status
 from aevnmt_tf.serving.batching import Batcher, Queue
-from aevnmt_tf.serving.servable import MODEL_FILE, Servable
+from aevnmt_tf.serving.op_check import MODEL_FILE
+from aevnmt_tf.serving.servable import Servable, ServedSignature
+from aevnmt_tf.serving.server_metrics import ServerMetrics
+from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
 
 HIGHEST = 2**63 - 1
+FIRST_WAIT, LONGEST_WAIT = 5.0, 600.0  # seconds until a version that failed is tried again
+Files = tuple[tuple[str, str, int, int, int], ...]
 
 
 def find(folder: Path) -> dict[int, Path]:
@@ -45,42 +52,76 @@ class Version:
     state: str = "START"
     error_code: str = "OK"
     error_message: str = ""
-    servable: Servable | None = None
+    loaded: Servable | None = None
     queues: dict[str, Queue] = dataclasses.field(default_factory=dict)
     num_requests: int = 0  # under way
 
-    def submit(self, signature: str, inputs: Mapping[str, np.ndarray], *, rows: int) -> Future:
-        """Queues a checked request."""
-        return self.queues[signature].submit(inputs, rows=rows)
+    @property
+    def servable(self) -> Servable:
+        """The model; only while a request is using the version."""
+        assert self.loaded is not None
+        return self.loaded
+
+    def admit(
+        self,
+        signature: ServedSignature,
+        inputs: Mapping[str, np.ndarray],
+        limits: ServerOptions,
+    ) -> np.ndarray:
+        """Return how many words each row has; refuse what would cost too much."""
+        signature.check(inputs)
+        limits.check_inputs(inputs)
+        words = self.servable.count_words(inputs)
+        limits.check_words(words)
+        limits.check_reply(signature.num_values(words))
+        return words
+
+    def submit(
+        self, signature: str, inputs: Mapping[str, np.ndarray], *, words: np.ndarray
+    ) -> Future:
+        """Queue a request that is admitted."""
+        return self.queues[signature].submit(inputs, words=words)
+
+
+@dataclasses.dataclass
+class _Failure:
+    """A version that could not be loaded: its files then, and when to try again."""
+
+    files: Files
+    wait: float
+    problem: str
+
+    def __post_init__(self) -> None:
+        self.again = time.monotonic() + self.wait
 
 
 class Versions:
     """All versions of one model.
 
-    `report` gets a sentence when something happens that an operator should see. `params` are
-    the flags that beat a version's own batching parameters.
+    `report` gets a sentence when something happens that an operator should see.
     """
 
     def __init__(
         self,
-        folder: Path | str,
+        options: ServerOptions,
         *,
-        model_name: str,
         batcher: Batcher,
         report: Callable[[str], None],
-        poll_seconds: float = 1.0,
-        params: Mapping[str, float | None] | None = None,
+        metrics: ServerMetrics | None = None,
+        first_wait: float = FIRST_WAIT,
     ):
-        self.folder = Path(folder)
-        self.model_name = model_name
+        self.folder = Path(options.export_dir)
+        self.model_name = options.model_name
+        self.labels = options.labels
+        self._options = options
         self._batcher = batcher
         self._report = report
-        self._poll_seconds = poll_seconds
-        self._params = dict(params or {})
+        self._metrics = metrics or ServerMetrics(options.model_name)
+        self._first_wait = first_wait
         self._versions: dict[int, Version] = {}
         self._current: Version | None = None
-        self._failed: dict[int, tuple] = {}
-        self._seen: dict[int, tuple] = {}
+        self._failed: dict[int, _Failure] = {}
+        self._seen: dict[int, Files] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._watcher: threading.Thread | None = None
@@ -88,29 +129,48 @@ class Versions:
     # For the server.
 
     def load_first(self) -> int:
-        """Loads the highest version that can be; raises UserError where there is none."""
+        """Load the highest version that can be, and those with labels.
+
+        Raises UserError where there is none.
+        """
         try:
             check(self.folder)
             found = find(self.folder)
         except OSError as error:
             raise UserError(f"cannot read {self.folder}: {error.strerror}") from None
-        problems = []
+        problems: list[str] = []
         for number in sorted(found, reverse=True):
             problem = self._load(number, found[number])
             if not problem:
                 for sentence in problems:
                     self._report(sentence)
+                for label in sorted(set(self.labels.values()) - found.keys()):
+                    self._report(f"there is no version {label} yet, which has a label")
+                self._load_labelled(found)
                 return number
             problems.append(problem)
         raise UserError(problems[0])
 
+    def _load_labelled(self, found: Mapping[int, Path]) -> None:
+        for number in sorted(set(self.labels.values()) & found.keys()):
+            if not self._is_served(number) and self._is_due(number, fingerprint(found[number])):
+                self._load(number, found[number], is_current=False)
+
+    def _is_served(self, number: int) -> bool:
+        return number in self._versions and self._versions[number].loaded is not None
+
+    def _is_due(self, number: int, files: Files) -> bool:
+        """Return whether a version may be tried: not where the same files have just failed."""
+        failure = self._failed.get(number)
+        return failure is None or failure.files != files or failure.again <= time.monotonic()
+
     def start(self) -> None:
-        """Watches the folder from now on."""
+        """Watch the folder from now on."""
         self._watcher = threading.Thread(target=self._watch, name="versions", daemon=True)
         self._watcher.start()
 
     def stop(self) -> None:
-        """Stops watching; a version that is being loaded is waited for."""
+        """Stop watching; a version that is being loaded is waited for."""
         self._stopping.set()
         if self._watcher is not None:
             self._watcher.join()
@@ -118,8 +178,10 @@ class Versions:
     # For requests.
 
     @contextlib.contextmanager
-    def using(self, name: str, *, number: int | None = None, label: str = "") -> Iterator:
-        """The version that a request asks for, kept until the request is answered."""
+    def using(
+        self, name: str, *, number: int | None = None, label: str = ""
+    ) -> Iterator[Version]:
+        """Return the version that a request asks for, kept until the request is answered."""
         version = self._acquire(name, number, label)
         try:
             yield version
@@ -130,18 +192,30 @@ class Versions:
 
     def _acquire(self, name: str, number: int | None, label: str) -> Version:
         if label:
-            raise status.invalid(f"Unrecognized servable version label: {label}")
+            number = self.number_of(label)
         with self._changed:
-            version = self._current
-            wanted = version is not None and number in (None, version.number)
-            if name != self.model_name or not wanted:
+            version = self._current if number is None else self._versions.get(number)
+            if name == self.model_name and self._current is None:
+                raise RequestError("UNAVAILABLE", "the model is being loaded")
+            if name != self.model_name or version is None or version.state != "AVAILABLE":
                 what = f"Latest({name})" if number is None else f"Specific({name}, {number})"
                 raise RequestError("NOT_FOUND", f"Servable not found for request: {what}")
             version.num_requests += 1
             return version
 
+    def number_of(self, label: str) -> int:
+        """Return the version that has a label."""
+        if label not in self.labels:
+            raise status.invalid(f"Unrecognized servable version label: {label}")
+        return self.labels[label]
+
+    def served(self) -> list[Version]:
+        """Return the versions that answer requests."""
+        with self._changed:
+            return [one for one in self._versions.values() if one.state == "AVAILABLE"]
+
     def states(self, name: str, *, number: int | None = None) -> list[Version]:
-        """What became of the versions, newest first."""
+        """Return what became of the versions, newest first."""
         with self._changed:
             known = self._versions if name == self.model_name else {}
             if number is None:
@@ -166,7 +240,7 @@ class Versions:
 
     def _watch(self) -> None:
         problem = ""
-        while not self._stopping.wait(min(self._poll_seconds, threading.TIMEOUT_MAX)):
+        while not self._stopping.wait(self._options.poll_seconds):
             try:
                 self.poll()
                 problem = ""
@@ -176,7 +250,7 @@ class Versions:
                 problem = str(error)
 
     def poll(self) -> None:
-        """Looks for a version to change to, once; loads it when its files have settled."""
+        """Look for a version to change to, once; loads it when its files have settled."""
         found = find(self.folder)
         current = self.current
         for number in sorted(found, reverse=True):
@@ -185,23 +259,29 @@ class Versions:
             files = fingerprint(found[number])
             settled = self._seen.get(number) == files
             self._seen[number] = files
-            if self._failed.get(number) == files:
-                continue  # nothing has changed since
+            if not self._is_due(number, files):
+                continue
             if not settled:
                 break  # it may be the one to serve: wait for it
+            if self._is_served(number):
+                self._promote(self._versions[number])
+                break
+            before = self._failed.get(number)
             problem = self._load(number, found[number])
             if not problem:
                 break
-            self._report(problem)
+            if before is None or before.problem != problem:
+                self._report(problem)
+        self._load_labelled(found)
 
-    def _load(self, number: int, path: Path) -> str:
-        """Loads, warms up and swaps; returns what is wrong where that cannot be done."""
+    def _load(self, number: int, path: Path, *, is_current: bool = True) -> str:
+        """Load, warm up and swap; return what is wrong where that cannot be done."""
         files = fingerprint(path)
         version = Version(number, state="LOADING")
         with self._changed:
             self._versions[number] = version
         try:
-            params = batching_params.of_version(path, **self._params)
+            batching = batching_file.read(path, **self._options.batching)
             servable = Servable(path)
             servable.warm_up()
         except Exception as error:
@@ -209,23 +289,40 @@ class Versions:
             with self._changed:
                 version.state = "END"
                 version.error_code, version.error_message = problem.code, problem.message
-            self._failed[number] = files
-            return f"cannot load {path}: {problem.message}"
-        version.servable = servable
+            sentence = f"cannot load {path}: {problem.message}"
+            old = self._failed.get(number)
+            again = old is not None and old.files == files
+            wait = min(2 * old.wait, LONGEST_WAIT) if old and again else self._first_wait
+            self._failed[number] = _Failure(files, wait, sentence)
+            return sentence
+        self._failed.pop(number, None)
+        version.loaded = servable
         version.queues = {
-            name: self._batcher.queue(partial(servable.run, name), params)
+            name: self._batcher.queue(
+                partial(servable.run, name),
+                batching,
+                max_words=self._options.max_batch_words,
+                width=servable.widths.get(name, 1),
+                observe=self._metrics.batches(name, number),
+            )
             for name in servable.signatures
         }
         with self._changed:
             version.state = "AVAILABLE"
-            old, self._current = self._current, version
         self._report(f"version {number} is ready")
-        if old is not None:
-            self._retire(old)
+        if is_current:
+            self._promote(version)
         return ""
 
+    def _promote(self, version: Version) -> None:
+        """Let a version that is loaded answer from now on."""
+        with self._changed:
+            old, self._current = self._current, version
+        if old is not None and old.number not in self.labels.values():
+            self._retire(old)
+
     def _retire(self, version: Version) -> None:
-        """Waits until a version that gets no new requests has answered those it has."""
+        """Wait until a version that gets no new requests has answered those it has."""
         with self._changed:
             version.state = "UNLOADING"
             self._changed.notify_all()
@@ -233,14 +330,14 @@ class Versions:
         for queue in version.queues.values():
             self._batcher.remove(queue)
         with self._changed:
-            version.queues, version.servable = {}, None
+            version.queues, version.loaded = {}, None
             version.state = "END"
         gc.collect()  # a SavedModel's objects refer to each other
         self._report(f"version {version.number} is unloaded")
 
 
 def check(folder: Path) -> None:
-    """Raises UserError where there is no version to serve."""
+    """Raise UserError where there is no version to serve."""
     if not folder.is_dir():
         problem = "is not a folder" if folder.exists() else "does not exist"
         raise UserError(f"{folder} {problem}: give the --export_dir of aevnmt export")
@@ -253,12 +350,12 @@ def check(folder: Path) -> None:
         raise UserError(f"{folder} has no version of a model: make one with aevnmt export")
 
 
-def fingerprint(path: Path) -> tuple:
-    """Changes when a file of the version does."""
+def fingerprint(path: Path) -> Files:
+    """Return what changes when a file of the version does, or who may read it."""
     files = []
     for root, _, names in os.walk(path):
         for name in names:
             with contextlib.suppress(OSError):  # gone, or not for us: loading will tell
                 info = os.stat(os.path.join(root, name))
-                files.append((root, name, info.st_size, info.st_mtime_ns))
+                files.append((root, name, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
     return tuple(sorted(files))

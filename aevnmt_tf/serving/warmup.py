@@ -5,12 +5,13 @@ Serving replays assets.extra/tf_serving_warmup_requests, a TFRecord file of Pred
 """
 
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 from tensorflow_serving.apis import model_pb2, predict_pb2, prediction_log_pb2
 
 from aevnmt_tf import text
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 
 FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_RECORDS = 1000  # TensorFlow Serving's limit
@@ -37,7 +38,7 @@ def write(folder, signatures, *, translator, batch_sizes) -> int:
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = max(batch_sizes)
-    values = {
+    values: dict[str, list[Any]] = {
         "source": sentences(translator.x_tokenizer, rows),
         "target": sentences(translator.y_tokenizer, rows),
         "seed": list(range(rows)),
@@ -54,7 +55,7 @@ def write(folder, signatures, *, translator, batch_sizes) -> int:
 
 
 def record(signature_name, inputs) -> prediction_log_pb2.PredictionLog:
-    """A request as a server logs it.
+    """Return a request as a server logs it.
 
     Args:
         signature_name: which signature is asked.

@@ -1,8 +1,8 @@
 """Strings to ids and back inside the graph, and the paper's Moses pipeline beside it."""
 
-from aevnmt_tf.text.files import load, load_prefix
 from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from aevnmt_tf.text.tokenizer import EOS, SOS, UNK, Tokenizer, append_eos
+from aevnmt_tf.text.tokenizer_files import load, load_prefix
 from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer
 
 __all__ = [

@@ -8,21 +8,17 @@ It runs in Python, beside the graph, through sacremoses and subword-nmt. Files i
 
 import contextlib
 import io
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
-import sacremoses
-from subword_nmt import apply_bpe, learn_bpe
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import track
+from aevnmt_tf.storage import atomic_writes
+from aevnmt_tf.text import subwords
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text import files
-from aevnmt_tf.text.progress import track
-
-# The end of a subword inside a word; as in the graph, a word of nothing but @@ is a word.
-_SEPARATOR = re.compile(r"([^ ])@@(?: |$)")
 _HEADER = "#version: 0.2\n"
 # Characters of a word that are segmented together: the time grows with the square of them.
 LONGEST_WORD = 200
@@ -37,7 +33,10 @@ class MosesPipeline:
       codes: BPE merges as subword-nmt writes them; None = words stay whole.
     """
 
-    def __init__(self, lang: str, *, truecaser: sacremoses.MosesTruecaser, codes: str | None):
+    def __init__(self, lang: str, *, truecaser: Any, codes: str | None):
+        import sacremoses  # of an extra; see cli.extras
+        from subword_nmt import apply_bpe
+
         self.lang = lang
         self.codes = codes
         self._tokeniser = sacremoses.MosesTokenizer(lang)
@@ -52,7 +51,7 @@ class MosesPipeline:
 
     def inverse(self, line: str) -> str:
         """Turn subwords, or tokens whose subwords are already joined, into raw text."""
-        line = _SEPARATOR.sub(r"\1", line.strip(" "))
+        line = subwords.join_bpe(line.strip(" "))
         return self._detokeniser.detokenize(self._detruecaser.detruecase(line))
 
     def tokenise(self, line: str) -> str:
@@ -77,20 +76,22 @@ class MosesPipeline:
         """Return this pipeline with other merges."""
         return MosesPipeline(self.lang, truecaser=self._truecaser, codes=codes)
 
-    def save(self, folder) -> list[Path]:
+    def save(self, folder: str | Path) -> list[Path]:
         """Write the files of this language into the folder and return them."""
         casing = _format_casing(self._truecaser.model)
-        written = [files.write(_truecaser_file(folder, self.lang), casing)]
+        written = [atomic_writes.write(_truecaser_file(folder, self.lang), casing)]
         if self.codes is not None:
-            written.append(files.write(_codes_file(folder, self.lang), self.codes))
+            written.append(atomic_writes.write(_codes_file(folder, self.lang), self.codes))
         return written
 
 
-def load(folder, lang: str) -> MosesPipeline | None:
+def load(folder: str | Path, lang: str) -> MosesPipeline | None:
     """Return the pipeline of a language; None where the folder has none."""
     path = _truecaser_file(folder, lang)
     if not path.is_file():
         return None
+    import sacremoses
+
     try:
         truecaser = sacremoses.MosesTruecaser(load_from=str(path))
     except (ValueError, OSError) as error:
@@ -104,6 +105,8 @@ def load(folder, lang: str) -> MosesPipeline | None:
 
 def learn_truecaser(lang: str, tokenised: Iterable[str]) -> MosesPipeline:
     """Return a pipeline, still without merges, whose truecaser has seen the tokenised lines."""
+    import sacremoses
+
     truecaser = sacremoses.MosesTruecaser()
     truecaser.train(line.split(" ") for line in tokenised)
     return MosesPipeline(lang, truecaser=truecaser, codes=None)
@@ -114,6 +117,8 @@ def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the t
 
     Pairs of symbols that occur only once are not merged, so small text gives fewer.
     """
+    from subword_nmt import learn_bpe
+
     if not any(len(word) > 1 for word in words):
         raise UserError(f"{name} has no words to learn BPE merges from.")
     counts = (f"{word} {count}" for word, count in words.items())
@@ -131,9 +136,9 @@ def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the t
     return output.getvalue()
 
 
-def count_words(lines: Iterable[str]) -> Counter:
+def count_words(lines: Iterable[str]) -> Counter[str]:
     """Count what single spaces separate."""
-    counts: Counter = Counter()
+    counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.split(" ") if line else ())
     return counts
@@ -143,7 +148,7 @@ def _parts(word: str) -> list[str]:
     return [word[i : i + LONGEST_WORD] for i in range(0, len(word), LONGEST_WORD)]
 
 
-def _format_casing(model) -> str:
+def _format_casing(model: Mapping[str, Any]) -> str:
     rows = []
     for forms in model["casing"].values():
         (best, count), *others = forms.most_common()
@@ -152,16 +157,16 @@ def _format_casing(model) -> str:
     return "".join(rows)
 
 
-def _check_codes(codes: str, path) -> None:
+def _check_codes(codes: str, path: Path) -> None:
     # The library ends the process on a bad line.
     for number, line in enumerate(codes.rstrip("\n").split("\n"), 1):
         if not line.startswith("#version:") and len(line.strip("\r\n ").split(" ")) != 2:
             raise UserError(f"{path}, line {number}: a merge is two subwords and a space.")
 
 
-def _truecaser_file(folder, lang) -> Path:
+def _truecaser_file(folder: str | Path, lang: str) -> Path:
     return Path(folder) / f"moses.{lang}.truecaser"
 
 
-def _codes_file(folder, lang) -> Path:
+def _codes_file(folder: str | Path, lang: str) -> Path:
     return Path(folder) / f"moses.{lang}.codes"

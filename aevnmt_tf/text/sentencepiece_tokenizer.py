@@ -1,11 +1,12 @@
 """SentencePiece inside the graph: raw text in, raw text out."""
 
-import collections
 import hashlib
 import io
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import tensorflow as tf
@@ -15,9 +16,10 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer as sentencepiece_ops,
 )
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text import files
-from aevnmt_tf.text.tokenizer import EOS, SOS, UNK, Tokenizer
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import atomic_writes
+from aevnmt_tf.text import tokenizer_files
+from aevnmt_tf.text.tokenizer import EOS, SOS, UNK, Ids, Strings, Tokenizer
 
 # More lines than this teach the model nothing new, but cost memory.
 MAX_TRAINING_LINES = 2_000_000
@@ -44,7 +46,7 @@ class SentencePieceTokenizer(Tokenizer):
         self._tokenizer._model_resource = _SharedModel(model_proto)
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | Path) -> "SentencePieceTokenizer":
         """Return the tokenizer of a .model file."""
         try:
             return cls(Path(path).read_bytes())
@@ -61,18 +63,20 @@ class SentencePieceTokenizer(Tokenizer):
         """The serialised model."""
         return self._model_proto
 
-    def encode(self, text):
+    def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
         return self._tokenizer.tokenize(text)
 
-    def sample(self, lines, *, alpha, seed):
+    def sample(self, lines: Sequence[str], *, alpha: float, seed: int) -> list[list[int]]:
         """Return the ids of each line, drawn by forward filtering and backward sampling."""
-        model = sentencepiece_model_pb2.ModelProto.FromString(self._model_proto)
+        model = _parsed(self._model_proto)
         if model.trainer_spec.model_type != model.trainer_spec.UNIGRAM:
             return super().sample(lines, alpha=alpha, seed=seed)
         # tensorflow-text can sample but takes no seed. The sentencepiece package keeps a random
         # generator a thread, which takes the seed when its thread first draws: a new thread.
-        options = dict(enable_sampling=True, nbest_size=-1, alpha=alpha, num_threads=1)
+        options: dict[str, Any] = dict(
+            enable_sampling=True, nbest_size=-1, alpha=alpha, num_threads=1
+        )
         processor = _processor(self._model_proto)
         sentencepiece.set_random_generator_seed(seed)
         with ThreadPoolExecutor(1) as pool:
@@ -84,18 +88,18 @@ class SentencePieceTokenizer(Tokenizer):
         }
         return _with_symbols(sampled, symbols, best=lambda: processor.encode(list(lines)))
 
-    def pieces(self, ids):
+    def pieces(self, ids: Ids) -> Ids:
         """Return the piece of every id, in the shape of ids: for tables and plots."""
         if not isinstance(ids, tf.RaggedTensor):
             ids = tf.convert_to_tensor(ids)
         return self._tokenizer.id_to_string(self._existing(ids))
 
-    def save(self, folder, lang) -> list[Path]:
+    def save(self, folder: str | Path, lang: str) -> list[Path]:
         """Write vocab.LANG.model into the folder."""
-        path = Path(folder) / f"{files.PREFIX}.{lang}.model"
-        return [files.write(path, self._model_proto)]
+        path = Path(folder) / f"{tokenizer_files.PREFIX}.{lang}.model"
+        return [atomic_writes.write(path, self._model_proto)]
 
-    def _join(self, ids):
+    def _join(self, ids: tf.RaggedTensor) -> tf.Tensor:
         return self._tokenizer.detokenize(ids)
 
 
@@ -107,13 +111,13 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
     models have equal names and share one resource.
     """
 
-    def __init__(self, model_proto):
+    def __init__(self, model_proto: bytes) -> None:
         super().__init__()
         self._model_proto = model_proto
         self._shared_name = "sentencepiece_" + hashlib.sha256(model_proto).hexdigest()
         _ = self.resource_handle  # Reading it makes the resource.
 
-    def _create_resource(self):
+    def _create_resource(self) -> tf.Tensor:
         return sentencepiece_ops.sentencepiece_op(
             model=self._model_proto, shared_name=self._shared_name
         )
@@ -166,13 +170,15 @@ def train(
     return _round_scores(model.getvalue())
 
 
-def _with_symbols(sampled, symbols, *, best):
-    """The samples, but the best segmentation where one has cut a symbol of the user's."""
+def _with_symbols(
+    sampled: list[list[int]], symbols: set[int], *, best: Callable[[], list[list[int]]]
+) -> list[list[int]]:
+    """Return the samples; the best segmentation where one has cut a symbol of the user."""
     if not symbols:
         return sampled
 
-    def found(row):
-        return collections.Counter(number for number in row if number in symbols)
+    def found(row: list[int]) -> Counter[int]:
+        return Counter(number for number in row if number in symbols)
 
     return [
         row if found(row) == found(other) else other
@@ -180,7 +186,7 @@ def _with_symbols(sampled, symbols, *, best):
     ]
 
 
-def _processor(model_proto):
+def _processor(model_proto: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model_proto)
     except RuntimeError:
@@ -194,20 +200,25 @@ def _processor(model_proto):
     return processor
 
 
-def _round_scores(model_proto):
+def _parsed(model_proto: bytes) -> Any:
+    # The generated module builds its classes when it is imported.
+    return sentencepiece_model_pb2.ModelProto.FromString(model_proto)  # type: ignore[attr-defined]
+
+
+def _round_scores(model_proto: bytes) -> bytes:
     """Round the scores so that sums of them are exact in float32.
 
     A unigram model splits "ooo" as "oo o" or "o oo" with the same probability, and the order of
     float additions decided which. Exact sums make these real ties, which tensorflow-text and
     the sentencepiece package break in the same way: the same ids everywhere.
     """
-    model = sentencepiece_model_pb2.ModelProto.FromString(model_proto)
+    model = _parsed(model_proto)
     for piece in model.pieces:
         piece.score = round(piece.score * 2**SCORE_BITS) / 2**SCORE_BITS
     return model.SerializeToString(deterministic=True)
 
 
-def _training_error(message, vocab_size, name):
+def _training_error(message: str, vocab_size: int, name: str) -> str:
     if "required_chars" in message:
         needed = [int(word) for word in message.replace(".", " ").split() if word.isdigit()]
         least = f" of at least {max(needed)}" if needed else " that is larger"
@@ -215,4 +226,4 @@ def _training_error(message, vocab_size, name):
             f"vocab_size {vocab_size} has no room for the characters of {name} and 256 bytes: "
             f"give a vocab_size{least}."
         )
-    return f"No subword model could be made of {name}: {message.splitlines()[0]}"
+    return f"No subword model could be made of {name}: {message.splitlines()[0].rstrip('.')}."

@@ -3,21 +3,25 @@
 import abc
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 
 UNK, SOS, EOS = 0, 1, 2
 
+Ids: TypeAlias = "tf.Tensor | tf.RaggedTensor"
+Strings: TypeAlias = "tf.Tensor | Sequence[str]"
 
-def append_eos(ids):
+
+def append_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
     """Return the ragged ids [B, None] with one </s> more at the end of each row."""
     eos = tf.fill([ids.nrows(), 1], tf.constant(EOS, ids.dtype))  # [B, 1]
     return tf.concat([ids, eos], axis=1)
 
 
-def cut_at_eos(ids):
+def cut_at_eos(ids: Ids) -> tf.RaggedTensor:
     """Return ragged ids [B, None]: each row up to its first </s>, without <s>.
 
     Args:
@@ -40,8 +44,18 @@ class Tokenizer(tf.Module, abc.ABC):
     def vocab_size(self) -> int:
         """The number of ids."""
 
+    @property
+    def takes_raw_text(self) -> bool:
+        """Whether text goes in as people write it; else it must be in tokens already."""
+        return True
+
+    def count_unknown(self, lines: Sequence[str]) -> tuple[int, int]:
+        """Return how many pieces of the lines are <unk>, and how many there are."""
+        ids = self.encode(tf.constant(list(lines), tf.string)).flat_values
+        return int(tf.reduce_sum(tf.cast(ids == UNK, tf.int32))), int(tf.size(ids))
+
     @abc.abstractmethod
-    def encode(self, text):
+    def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
 
     def sample(self, lines: Sequence[str], *, alpha: float, seed: int) -> list[list[int]]:
@@ -59,7 +73,7 @@ class Tokenizer(tf.Module, abc.ABC):
             "more than one segmentation."
         )
 
-    def decode(self, ids):
+    def decode(self, ids: Ids) -> tf.Tensor:
         """Return the strings [...] of ids [..., T] (dense) or [B, None] (ragged).
 
         A row ends at its first </s>; <s> is left out; an id that does not exist reads <unk>.
@@ -74,18 +88,18 @@ class Tokenizer(tf.Module, abc.ABC):
         return text
 
     @abc.abstractmethod
-    def pieces(self, ids):
+    def pieces(self, ids: Ids) -> Ids:
         """Return the piece of every id, in the shape of ids: for tables and plots."""
 
     @abc.abstractmethod
-    def save(self, folder, lang) -> list[Path]:
+    def save(self, folder: str | Path, lang: str) -> list[Path]:
         """Write the tokenizer's files for a language into the folder and return them."""
 
     @abc.abstractmethod
-    def _join(self, ids):
+    def _join(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Return the strings [B] of ragged ids [B, None] that are all real pieces."""
 
-    def _existing(self, ids):
+    def _existing(self, ids: Ids) -> Ids:
         """Return the ids with those outside the vocabulary replaced by <unk>.
 
         The SentencePiece kernel ends the process on an id that it does not know.

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text import files
-from aevnmt_tf.text.tokenizer import UNK, Tokenizer
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import atomic_writes, text_files
+from aevnmt_tf.text import subwords, tokenizer_files
+from aevnmt_tf.text.tokenizer import UNK, Ids, Strings, Tokenizer
 
 SUBWORD_OPTIONS = ("", "bpe")
 NUM_SPECIAL = 3
@@ -42,7 +43,14 @@ class VocabularyTokenizer(Tokenizer):
         self._pieces = keys
 
     @classmethod
-    def from_file(cls, path, *, subword_option=None, sos="<s>", eos="</s>"):
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        subword_option: str | None = None,
+        sos: str = "<s>",
+        eos: str = "</s>",
+    ) -> "VocabularyTokenizer":
         """Return the tokenizer of a vocabulary file.
 
         Args:
@@ -62,6 +70,11 @@ class VocabularyTokenizer(Tokenizer):
         return len(self._words)
 
     @property
+    def takes_raw_text(self) -> bool:
+        """False: words or subwords with spaces between them."""
+        return False
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The words in the order of their ids."""
         return tuple(self._words)
@@ -71,41 +84,39 @@ class VocabularyTokenizer(Tokenizer):
         """How words are written: "" or "bpe"."""
         return self._subword_option
 
-    def encode(self, text):
+    def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
         words = tf.strings.split(text)  # [B, None]
         ids = self._ids.lookup(words.flat_values)
         return words.with_flat_values(tf.cast(ids, tf.int32))
 
-    def pieces(self, ids):
+    def pieces(self, ids: Ids) -> Ids:
         """Return the piece of every id, in the shape of ids: for tables and plots."""
         if not isinstance(ids, tf.RaggedTensor):
             ids = tf.convert_to_tensor(ids)
         return tf.gather(self._pieces, self._existing(ids))
 
-    def save(self, folder, lang) -> list[Path]:
+    def save(self, folder: str | Path, lang: str) -> list[Path]:
         """Write vocab.LANG and vocab.LANG.json into the folder."""
-        path = Path(folder) / f"{files.PREFIX}.{lang}"
+        path = Path(folder) / f"{tokenizer_files.PREFIX}.{lang}"
         option = json.dumps({"subword_option": self._subword_option}) + "\n"
         words = "".join(f"{word}\n" for word in self._words)
-        return [files.write(f"{path}.json", option), files.write(path, words)]
+        return [
+            atomic_writes.write(f"{path}.json", option),
+            atomic_writes.write(path, words),
+        ]
 
-    def _join(self, ids):
+    def _join(self, ids: tf.RaggedTensor) -> tf.Tensor:
         words = ids.with_flat_values(tf.gather(self._pieces, ids.flat_values))
         text = tf.strings.reduce_join(words, axis=1, separator=" ")  # [B]
         if self._subword_option == "bpe":
-            # A word of nothing but @@ is a word.
-            text = tf.strings.regex_replace(text, r"([^ ])@@(?: |$)", r"\1")
+            text = tf.strings.regex_replace(text, subwords.BPE_END, r"\1")
         return text
 
 
-def read_vocabulary(path, *, sos="<s>", eos="</s>") -> list[str]:
+def read_vocabulary(path: str | Path, *, sos: str = "<s>", eos: str = "</s>") -> list[str]:
     """Return the words of a vocabulary file, checked."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise UserError(f"The vocabulary {path} cannot be read: {error.strerror}.") from None
-    words = files.lines(content, path)
+    words = list(text_files.read_lines(path))
     special = ("<unk>", sos, eos)
     for number, expected in enumerate(special, 1):
         found = words[number - 1] if len(words) >= number else "the end of the file"
@@ -126,7 +137,7 @@ def read_vocabulary(path, *, sos="<s>", eos="</s>") -> list[str]:
     return words
 
 
-def _stored_option(path):
+def _stored_option(path: str | Path) -> str:
     try:
         option = json.loads(Path(path).read_text(encoding="utf-8"))["subword_option"]
     except FileNotFoundError:

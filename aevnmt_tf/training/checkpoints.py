@@ -5,14 +5,13 @@ the number of updates, a report's running sums) and `state.json` with what Pytho
 data position, the random state, the stopping rule's counts, the best scores).
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
 
-from aevnmt_tf import run_directory
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.training import snapshots
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import run_directory, snapshots
+from aevnmt_tf.storage.atomic_writes import write_json
 
 TRAINING = "training"
 
@@ -108,24 +107,16 @@ class Checkpoints:
             state = run_directory.state(folder)
             if state.get("averaged_steps") == steps and run_directory.damage(folder) is None:
                 return state
-        model, sums = build(), None
+        model = build()
+        sums = [np.zeros(weight.shape) for weight in model.get_weights()]  # float64
         for folder in folders:
             run_directory.load_weights(model, folder)
-            weights = [weight.astype("float64") for weight in model.get_weights()]
-            sums = weights if sums is None else list(map(np.add, sums, weights))
+            sums = list(map(np.add, sums, model.get_weights()))
         model.set_weights([total / len(folders) for total in sums])
         state = {"step": steps[-1], "averaged_steps": steps, **evaluate(model)}
         published = self._save_weights(self.average_folder, steps[-1], state, model=model)
         snapshots.keep_only(published)
         return state
-
-    def load_best(self):
-        """Put the best weights into the model; return their step, None without any."""
-        for folder in reversed(run_directory.listing(self.best_folder)):
-            if run_directory.damage(folder) is None:
-                run_directory.load_weights(self._model, folder)
-                return run_directory.step_of(folder)
-        return None
 
     def _save_weights(self, parent, step, state, *, model=None):
         def write(folder):
@@ -150,18 +141,3 @@ class Checkpoints:
         import tensorflow as tf
 
         return tf.train.Checkpoint(**self._trackables)
-
-
-def write_json(path, value):
-    """Write a JSON file."""
-    text = json.dumps(value, indent=1, ensure_ascii=False)
-    Path(path).write_text(text + "\n", encoding="utf-8")
-
-
-def write_json_whole(path, value):
-    """Write a JSON file such that a reader sees the old text or the new, never a part."""
-    path = Path(path)
-    with snapshots.sentences(f"write {path}"):
-        temporary = path.with_name(f".{path.name}.writing")
-        write_json(temporary, value)
-        temporary.replace(path)

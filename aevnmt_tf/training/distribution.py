@@ -3,18 +3,21 @@
 import contextlib
 import json
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data.training_data import TrainingData
 
 ADVICE = (
     'set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",'
-    ' "index": 0}} in each process, with an index of its own'
+    ' "index": 0}} in each process, with an index of its own.'
 )
 
 
-def choose(distribute):
+def choose(distribute: str) -> tf.distribute.Strategy:
     """Return the strategy that the setting `distribute` asks for.
 
     auto takes several workers where TF_CONFIG names them, all GPUs where there are two or
@@ -38,18 +41,18 @@ def choose(distribute):
     return tf.distribute.get_strategy()
 
 
-def num_workers(strategy):
+def num_workers(strategy: tf.distribute.Strategy) -> int:
     """Return how many processes share the strategy, whatever else TF_CONFIG names."""
     resolver = strategy.cluster_resolver  # None but for a strategy of several processes
     return 1 if resolver is None else resolver.cluster_spec().num_tasks("worker")
 
 
-def is_chief(strategy):
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Return whether this process is the one that writes: the first worker, or the only one."""
     return num_workers(strategy) < 2 or strategy.cluster_resolver.task_id == 0
 
 
-def _config():
+def _config() -> dict[str, Any]:
     """Return what TF_CONFIG holds, as far as it concerns workers checked."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
@@ -67,11 +70,11 @@ def _config():
     return config
 
 
-def _workers(config):
+def _workers(config: dict[str, Any]) -> list[str]:
     return config.get("cluster", {}).get("worker", [])
 
 
-def _check_task(task, workers):
+def _check_task(task: Any, workers: list[str]) -> None:
     if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
         raise UserError(f"TF_CONFIG names workers, but no task of this process: {ADVICE}")
     if task["type"] != "worker":
@@ -82,15 +85,17 @@ def _check_task(task, workers):
     if type(task["index"]) is not int or not 0 <= task["index"] < len(workers):
         raise UserError(
             f"the task's index in TF_CONFIG is {task['index']!r}, but it has to be a number"
-            f" from 0 to {len(workers) - 1}, as it names {len(workers)} worker(s)"
+            f" from 0 to {len(workers) - 1}, as it names {len(workers)} worker(s)."
         )
 
 
-def batches(strategy, data, *, first_step):
+def batches(
+    strategy: tf.distribute.Strategy, data: TrainingData, *, first_step: int
+) -> tf.distribute.DistributedDataset:
     """Return the dataset of each replica's part of every global batch, from a step on."""
     replicas = strategy.num_replicas_in_sync
 
-    def of_worker(context):
+    def of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
         dataset = data.dataset(
@@ -100,7 +105,7 @@ def batches(strategy, data, *, first_step):
         )
         return dataset if data.batch_size % replicas == 0 else dataset.map(in_range)
 
-    def in_range(batch):
+    def in_range(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         # Fillers that make the parts equal have rows beyond the batch, for which no noise is
         # drawn. Their weight is 0, so that any row's noise will do.
         return {**batch, "row": tf.minimum(batch["row"], data.batch_size - 1)}
@@ -109,7 +114,7 @@ def batches(strategy, data, *, first_step):
 
 
 @contextlib.contextmanager
-def sentences(strategy):
+def sentences(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Turn the loss of another process of the strategy into one sentence."""
     try:
         yield
@@ -117,32 +122,32 @@ def sentences(strategy):
         if num_workers(strategy) < 2:
             raise
         raise UserError(
-            "another process of the run has ended; start all of them again to resume"
+            "another process of the run has ended; start all of them again to resume."
         ) from error
 
 
 class Agreement:
-    """Lets the processes of a run take one decision; with one process it costs nothing."""
+    """The way in which processes take one decision; with one process it costs nothing."""
 
-    def __init__(self, strategy):
+    def __init__(self, strategy: tf.distribute.Strategy) -> None:
         self._strategy = strategy
         self.several = num_workers(strategy) > 1
 
         @tf.function
-        def total(value):
+        def total(value: tf.Tensor) -> tf.Tensor:
             # Of one tensor for all its replicas, a process would add up only one.
             values = strategy.run(tf.identity, args=(value,))
             return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
         self._total = total
 
-    def any(self, flag):
+    def any(self, flag: bool) -> bool:
         """Return whether the flag is true in at least one process; all must ask."""
         if not self.several:
             return bool(flag)
         return float(self._total(tf.constant(float(flag), tf.float32))) > 0.0
 
-    def from_chief(self, value):
+    def from_chief(self, value: float) -> float:
         """Return the chief's number in every process; all must ask."""
         if not self.several:
             return value

@@ -5,20 +5,20 @@ import math
 import os
 from pathlib import Path
 
-from aevnmt_tf.training import snapshots
+from aevnmt_tf.storage import atomic_writes, disk_errors
 
 
 class MetricsFile:
     """Appends lines to metrics.jsonl; on resume it is cut back."""
 
     def __init__(self, path):
-        """Name the file; it is written from the first `append` on."""
+        """Return name the file; it is written from the first `append` on."""
         self.path = Path(path)
 
     def append(self, values):
         """Write one line and flush it. Values that are not finite become null."""
         line = json.dumps({key: _json_value(value) for key, value in values.items()})
-        with snapshots.sentences(f"write {self.path}"):
+        with disk_errors.explained(f"write {self.path}"):
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(line + "\n")
                 file.flush()
@@ -44,12 +44,8 @@ class MetricsFile:
         if not self.path.exists():
             return
         kept = [line for line in self.read() if stays(line)]
-        with snapshots.sentences(f"write {self.path}"):
-            temporary = self.path.with_name(f".{self.path.name}.writing")
-            temporary.write_text(
-                "".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8"
-            )
-            temporary.replace(self.path)
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        atomic_writes.write(self.path, text)
 
 
 def _parsed(text):

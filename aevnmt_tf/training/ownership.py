@@ -1,14 +1,12 @@
 """Whose run an out_dir is: one process at a time, one model for ever."""
 
 import contextlib
-import fcntl
-import os
 import shutil
 from pathlib import Path
 
-from aevnmt_tf import hparams, run_directory
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.training import snapshots
+from aevnmt_tf import hparams
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import locks, run_directory
 
 # With another value of one of these, the weights of the run mean something else or do not fit.
 SAME_MODEL = tuple(
@@ -57,33 +55,12 @@ def claim(hp, *, report=print):
         report: called with a sentence where other settings have changed since the last start.
     """
     out_dir = Path(hp.out_dir)
-    with snapshots.sentences(f"write into out_dir {out_dir}"):
-        out_dir.mkdir(parents=True, exist_ok=True)
-        # Without a buffer nothing is left to write, and to fail, when it is closed.
-        lock = open(out_dir / ".lock", "a+b", buffering=0)  # noqa: SIM115
-    try:
-        _lock(lock, out_dir)
+    busy = f"another process is training in {out_dir}: wait for it, or choose another out_dir."
+    with locks.folder_held(out_dir, busy=busy, instead="choose another out_dir"):
         _refuse_a_run_without_checkpoints(out_dir)
         _compare(hp, out_dir, report=report)
-        with snapshots.sentences(f"write {out_dir / run_directory.HPARAMS}"):
-            hp.save(out_dir / run_directory.HPARAMS)
+        hp.save(out_dir / run_directory.HPARAMS)
         yield out_dir
-    finally:
-        lock.close()
-
-
-def _lock(file, out_dir):
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UserError(
-            f"another process is training in {out_dir}: wait for it, or choose another out_dir"
-        ) from None
-    except OSError:
-        return  # a file system without locks, such as some network ones
-    with snapshots.sentences(f"write {out_dir / '.lock'}"):
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n".encode())
 
 
 def _refuse_a_run_without_checkpoints(out_dir):

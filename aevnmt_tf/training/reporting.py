@@ -1,15 +1,24 @@
 """One place that tells people and files what happens: terminal, TensorBoard, metrics.jsonl."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
-from aevnmt_tf import run_directory
-from aevnmt_tf.training import terminal
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.storage import run_directory
+from aevnmt_tf.training import collapse, terminal
+from aevnmt_tf.training.dev_evaluation import DevEvaluation
 from aevnmt_tf.training.metrics_file import MetricsFile
+from aevnmt_tf.training.report_keys import Values
+from aevnmt_tf.training.stopping import StoppingRule
+
+if TYPE_CHECKING:
+    from aevnmt_tf.training.tensorboard import TensorBoard
 
 
 class Reporter:
-    """Reports a run; in a process that is not the chief it does nothing.
+    """The reports of a run; in a process that is not the chief it does nothing.
 
     Args:
         hp: the settings.
@@ -18,7 +27,14 @@ class Reporter:
         stream: where to print, standard output by default.
     """
 
-    def __init__(self, hp, *, rule, is_chief=True, stream=None):
+    def __init__(
+        self,
+        hp: Hparams,
+        *,
+        rule: StoppingRule,
+        is_chief: bool = True,
+        stream: IO[str] | None = None,
+    ) -> None:
         self._hp = hp
         self._out_dir = Path(hp.out_dir)
         self._is_chief = is_chief
@@ -26,15 +42,16 @@ class Reporter:
             last_step=rule.last_step(), stream=stream, silent=not is_chief
         )
         self._metrics = MetricsFile(self._out_dir / run_directory.METRICS)
-        self._board = None
-        self._first_steps = {}
+        self._board: TensorBoard | None = None
+        self._first_steps: dict[str, int] = {}
+        self._has_warned = False
 
-    def say(self, text=""):
+    def say(self, text: str = "") -> None:
         """Print a line."""
         self._terminal.say(text)
 
     @contextlib.contextmanager
-    def bar(self, step):
+    def bar(self, step: int) -> Iterator[None]:
         """Show the progress bar from this step on; close every file at the end."""
         self._terminal.start(step)
         try:
@@ -45,11 +62,11 @@ class Reporter:
                 self._board.close()
                 self._board = None
 
-    def move(self, step):
+    def move(self, step: int) -> None:
         """Move the bar."""
         self._terminal.move(step)
 
-    def cut_back(self, step, *, evaluated=True):
+    def cut_back(self, step: int, *, evaluated: bool = True) -> None:
         """Forget what was reported of later steps.
 
         Args:
@@ -63,19 +80,22 @@ class Reporter:
                 lambda line: line["step"] <= (last if _is_evaluation(line) else step)
             )
 
-    def evaluations(self):
+    def evaluations(self) -> list[dict[str, Any]]:
         """Return the evaluations of the run so far, as they are in metrics.jsonl."""
         return [line for line in self._metrics.read() if _is_evaluation(line)]
 
-    def report(self, step, values, *, epoch, seconds_left):
+    def report(
+        self, step: int, values: dict[str, Any], *, epoch: float, seconds_left: float | None
+    ) -> None:
         """Report on training."""
         if not self._is_chief:
             return
         self._terminal.report(step, values, seconds_left=seconds_left)
         self._metrics.append({"step": step, "epoch": epoch, **values})
-        self._tensorboard().report(step, values)
+        self._tensorboard().scalars(step, values)
+        self._warn(step, values)
 
-    def evaluation(self, step, evaluation, *, gained):
+    def evaluation(self, step: int, evaluation: DevEvaluation, *, gained: bool) -> None:
         """Report on the development set."""
         best = "  (best so far)" if gained else ""
         self.say(f"step {step}  {terminal.dev_summary(evaluation.values)}{best}")
@@ -93,9 +113,18 @@ class Reporter:
             board.projection(evaluation.projection)
         board.attention(step, evaluation.attention)
         board.translations(step, evaluation.translations)
-        board.evaluation(step, evaluation.values)
+        board.scalars(step, evaluation.values)
+        self._warn(step, evaluation.values)
 
-    def _tensorboard(self):
+    def _warn(self, step: int, values: Values) -> None:
+        """Warn once of a z that has collapsed."""
+        sentence = None if self._has_warned else collapse.warning(self._hp, step, values)
+        if sentence is not None:
+            self._has_warned = True
+            self.say(sentence)
+            self._tensorboard().warning(step, sentence)
+
+    def _tensorboard(self) -> "TensorBoard":
         if self._board is None:
             from aevnmt_tf.training.tensorboard import TensorBoard
 
@@ -107,5 +136,5 @@ class Reporter:
         return self._board
 
 
-def _is_evaluation(line):
+def _is_evaluation(line: Values) -> bool:
     return "dev_bleu" in line

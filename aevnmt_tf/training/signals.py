@@ -2,35 +2,37 @@
 
 import signal
 import threading
+from types import FrameType
+from typing import Any
 
 
 class Interruption:
-    """Inside `with`, the first SIGINT or SIGTERM sets `requested`.
+    """A flag: inside `with`, the first SIGINT or SIGTERM sets `requested`.
 
     A second one does what it would have done without us.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.requested = False
-        self._before = {}
+        self._before: dict[int, Any] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> "Interruption":
         # Python only lets the main thread handle signals; elsewhere the caller's rules stay.
         if threading.current_thread() is threading.main_thread():
             for number in self.SIGNALS:
                 self._before[number] = signal.signal(number, self._request)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._restore()
 
-    def _request(self, number, frame):
+    def _request(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
         self._restore()
 
-    def _restore(self):
+    def _restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}

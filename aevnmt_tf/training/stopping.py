@@ -1,19 +1,17 @@
 """When to evaluate on the development set, and when to stop."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+
+from aevnmt_tf.hparams import Hparams
 
 
 @dataclass
-class Progress:
+class Convergence:
     """What the stopping rule must remember; it is part of every checkpoint."""
 
     best_bleu: float | None = None
     best_step: int | None = None
     checks_without_gain: int = 0
-
-    def to_dict(self):
-        """Return it as JSON values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -35,25 +33,25 @@ class StoppingRule:
     has_dev: bool = True
 
     @classmethod
-    def of(cls, hp, *, has_dev):
+    def of(cls, hp: Hparams, *, has_dev: bool) -> "StoppingRule":
         """Take the rule from the settings."""
         names = [name for name in cls.__dataclass_fields__ if name != "has_dev"]
         return cls(**{name: getattr(hp, name) for name in names}, has_dev=has_dev)
 
-    def is_check(self, step):
+    def is_check(self, step: int) -> bool:
         """Return whether this step ends with a convergence check."""
         after = step - self.num_train_steps
         every = self.check_convergence_every
         return bool(self.has_dev and every and after >= 0 and after % every == 0)
 
-    def is_evaluation(self, step):
+    def is_evaluation(self, step: int) -> bool:
         """Return whether this step ends with an evaluation on the development set."""
         if not self.has_dev or step == 0:
             return False
         every = self.steps_per_external_eval
         return self.is_check(step) or bool(every and step % every == 0)
 
-    def record(self, progress, *, step, bleu):
+    def record(self, progress: Convergence, *, step: int, bleu: float) -> bool:
         """Take the result of an evaluation into `progress`; return whether it is a gain."""
         gained = progress.best_bleu is None or bleu > progress.best_bleu
         if gained:
@@ -63,7 +61,7 @@ class StoppingRule:
             progress.checks_without_gain += 1
         return gained
 
-    def reason_to_stop(self, progress, *, step, seconds):
+    def reason_to_stop(self, progress: Convergence, *, step: int, seconds: float) -> str | None:
         """Return why training ends now as a sentence, None where it goes on."""
         if self.max_steps is not None and step >= self.max_steps:
             return f"max_steps ({self.max_steps}) is reached"
@@ -77,7 +75,7 @@ class StoppingRule:
             return f"dev BLEU did not rise in {progress.checks_without_gain} checks"
         return None
 
-    def last_step(self):
+    def last_step(self) -> int:
         """Return the step at which training ends at the latest, or may end at the earliest."""
         if self.max_steps is None:
             return self.num_train_steps

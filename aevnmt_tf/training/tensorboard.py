@@ -2,36 +2,25 @@
 
 import contextlib
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf.analysis import projector
-from aevnmt_tf.training import snapshots
+from aevnmt_tf import hparams
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.plots import projector
+from aevnmt_tf.storage import disk_errors
+from aevnmt_tf.training import report_keys
+from aevnmt_tf.training.report_keys import Values
 
-TRAIN_SCALARS = (
-    "loss",
-    "elbo",
-    "nll_x",
-    "nll_y",
-    "nll_x_per_token",
-    "nll_y_per_token",
-    "perplexity_x",
-    "perplexity_y",
-    "kl",
-    "kl_weight",
-    "r_divergence",
-    "accuracy_x",
-    "accuracy_y",
-    "learning_rate",
-    "gradient_norm",
-    "pairs_per_second",
-    "skipped",
-)
+Rows = Sequence[tuple[str, ...]]
 
 
 class TensorBoard:
-    """Writes event files into a folder's train/ and dev/.
+    """The event files in a folder's train/ and dev/.
 
     Args:
         folder: where to.
@@ -42,17 +31,19 @@ class TensorBoard:
     the same run, and for the projector's files in the folder of a run.
     """
 
-    def __init__(self, folder, *, first_steps=None):
+    def __init__(
+        self, folder: str | Path, *, first_steps: Mapping[str, int] | None = None
+    ) -> None:
         self._folder = Path(folder)
-        with snapshots.sentences(f"write {self._folder}"):
+        with disk_errors.explained(f"write {self._folder}"):
             self._folder.mkdir(parents=True, exist_ok=True)
             for name, step in (first_steps or {}).items():
                 _mark_start(step, self._folder / name)
             self._train = tf.summary.create_file_writer(str(self._folder / "train"))
             self._dev = tf.summary.create_file_writer(str(self._folder / "dev"))
 
-    def settings(self, hp):
-        """Show the settings in the HPARAMS tab, next to the dev scores."""
+    def settings(self, hp: Hparams) -> None:
+        """Show the settings in the HPARAMS tab, those that differ from the defaults first."""
         from tensorboard.plugins.hparams import api
 
         shown = {
@@ -60,54 +51,55 @@ class TensorBoard:
             for name, value in hp.to_dict().items()
             if value is not None
         }
-        metrics = [
-            api.Metric(tag, display_name=f"dev {tag}") for tag in ("bleu", "chrf", "elbo", "kl")
+        usual = hparams.load().to_dict()
+        changed = [name for name in sorted(shown) if shown[name] != usual.get(name)]
+        names = dict.fromkeys((*changed, *sorted(shown)))
+        scores = [
+            api.Metric(report_keys.tag(name), display_name=f"dev {name}")
+            for name in ("bleu", "kl", "information", "chrf", "elbo")
         ]
         with self._writing(self._dev, 0):
-            api.hparams_config(
-                hparams=[api.HParam(name) for name in sorted(shown)], metrics=metrics
-            )
+            api.hparams_config(hparams=[api.HParam(name) for name in names], metrics=scores)
             api.hparams(shown)
 
-    def report(self, step, values):
-        """Write a report of training."""
-        with self._writing(self._train, step):
-            for name in TRAIN_SCALARS:
-                if name in values:
-                    tf.summary.scalar(name, values[name])
-
-    def evaluation(self, step, values):
-        """Write the scores on the development set; their names start with dev_."""
-        with self._writing(self._dev, step):
+    def scalars(self, step: int, values: Values) -> None:
+        """Write a report of training, or an evaluation: its keys start with dev_."""
+        is_dev = any(name.startswith("dev_") for name in values)
+        with self._writing(self._dev if is_dev else self._train, step):
             for name, value in values.items():
-                if name.startswith("dev_") and isinstance(value, int | float):
-                    tf.summary.scalar(name.removeprefix("dev_"), value)
+                if isinstance(value, int | float):
+                    tf.summary.scalar(report_keys.tag(name), float(value))
 
-    def kl_by_dimension(self, step, kl):
+    def warning(self, step: int, sentence: str) -> None:
+        """Show a warning among the texts."""
+        with self._writing(self._dev, step):
+            tf.summary.text("warnings", sentence)
+
+    def kl_by_dimension(self, step: int, kl: np.ndarray) -> None:
         """Write a histogram of the mean KL of each dimension of z: [Z]."""
         with self._writing(self._dev, step):
-            tf.summary.histogram("kl_by_dimension", kl)
+            tf.summary.histogram("latent/kl_by_dimension", kl)
 
-    def attention(self, step, images):
+    def attention(self, step: int, images: Sequence[np.ndarray]) -> None:
         """Write attention images: a list of [height, width, 3] uint8 arrays."""
         with self._writing(self._dev, step):
             for number, image in enumerate(images):
                 tf.summary.image(f"attention/{number}", image[None])
 
-    def projection(self, projection):
-        """Show z in the projector: keyword arguments of analysis.projector.write."""
-        with snapshots.sentences(f"write {self._folder}"):
+    def projection(self, projection: dict[str, Any]) -> None:
+        """Show z in the projector: keyword arguments of plots.projector.write."""
+        with disk_errors.explained(f"write {self._folder}"):
             projector.write(self._folder / "dev", **projection)
 
-    def translations(self, step, rows):
+    def translations(self, step: int, rows: Rows) -> None:
         """Write translations: rows of (source, reference, translation)."""
         self._table(step, "translations", ("source", "reference", "translation"), rows)
 
-    def prior_samples(self, step, rows):
+    def prior_samples(self, step: int, rows: Rows) -> None:
         """Write sentence pairs sampled from the prior: rows of (source, target)."""
         self._table(step, "samples_from_the_prior", ("source", "target"), rows)
 
-    def _table(self, step, name, header, rows):
+    def _table(self, step: int, name: str, header: Sequence[str], rows: Rows) -> None:
         lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
         for row in rows:
             cells = (str(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
@@ -115,22 +107,22 @@ class TensorBoard:
         with self._writing(self._dev, step):
             tf.summary.text(name, "\n".join(lines))
 
-    def close(self):
+    def close(self) -> None:
         """Flush and close the files."""
-        with snapshots.sentences(f"write {self._folder}"):
+        with disk_errors.explained(f"write {self._folder}"):
             self._train.close()
             self._dev.close()
 
     @contextlib.contextmanager
-    def _writing(self, writer, step):
+    def _writing(self, writer: tf.summary.SummaryWriter, step: int) -> Iterator[None]:
         """Write what the block shows of a step; TensorFlow may do so at any moment."""
-        with snapshots.sentences(f"write {self._folder}"):
+        with disk_errors.explained(f"write {self._folder}"):
             with writer.as_default(step):
                 yield
             writer.flush()
 
 
-def _mark_start(step, folder):
+def _mark_start(step: int, folder: Path) -> None:
     """Write TensorBoard's own mark of a start: a later one hides older events from its step on.
 
     TensorBoard reads the files of a folder in the order of their names.

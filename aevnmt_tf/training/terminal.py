@@ -2,14 +2,18 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from typing import IO
 
 from rich import progress as rich_progress
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
+
+from aevnmt_tf.training.report_keys import Values
 
 
 class Terminal:
-    """Prints sentences and reports; on a terminal it also keeps a progress bar alive.
+    """The printer of sentences and reports; on a terminal it also keeps a progress bar alive.
 
     Args:
         last_step: where the bar is full.
@@ -17,23 +21,26 @@ class Terminal:
         silent: print nothing at all (the processes that are not the chief).
     """
 
-    def __init__(self, *, last_step, stream=None, silent=False):
+    def __init__(
+        self, *, last_step: int, stream: IO[str] | None = None, silent: bool = False
+    ) -> None:
         self._console = Console(file=stream or sys.stdout, highlight=False, soft_wrap=True)
         self._last_step = last_step
         self._silent = silent
-        self._bar = self._task = None
+        self._bar: _ReportBar | None = None
+        self._task = rich_progress.TaskID(0)
         self._next_move = 0.0
 
-    def say(self, text=""):
+    def say(self, text: str = "") -> None:
         """Print a line."""
         if not self._silent:
             self._console.print(text, markup=False)
 
-    def start(self, step):
+    def start(self, step: int) -> None:
         """Show the bar, from this step on."""
         if self._silent or not self._console.is_terminal:
             return
-        self._bar = _Bar(
+        self._bar = _ReportBar(
             rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
             rich_progress.BarColumn(bar_width=None),
             rich_progress.TextColumn("{task.fields[left]}"),
@@ -45,7 +52,7 @@ class Terminal:
         )
         self._bar.start()
 
-    def move(self, step):
+    def move(self, step: int) -> None:
         """Move the bar; cheap enough to be called at every step."""
         if self._bar is None or time.monotonic() < self._next_move:
             return
@@ -53,7 +60,7 @@ class Terminal:
         total = max(self._last_step, step)
         self._bar.update(self._task, completed=step, total=total)
 
-    def report(self, step, values, *, seconds_left):
+    def report(self, step: int, values: Values, *, seconds_left: float | None) -> None:
         """Show a report of training: in the bar, or as one plain line."""
         text, left = summary(values), duration(seconds_left)
         if self._bar is None:
@@ -62,17 +69,17 @@ class Terminal:
             total = max(self._last_step, step)
             self._bar.update(self._task, completed=step, total=total, report=text, left=left)
 
-    def stop(self):
+    def stop(self) -> None:
         """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
-class _Bar(rich_progress.Progress):
+class _ReportBar(rich_progress.Progress):
     """A bar with the latest report in a line of its own: both do not fit into 80 columns."""
 
-    def get_renderables(self):
+    def get_renderables(self) -> Iterator[RenderableType]:
         """Return what is drawn."""
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
@@ -80,28 +87,34 @@ class _Bar(rich_progress.Progress):
                 yield Text(task.fields["report"])
 
 
-def summary(values):
-    """Return a report of training in one line."""
-    parts = [f"{values['pairs_per_second']:.0f} pairs/s"]
-    for name, key in (("ELBO", "elbo"), ("nll_x", "nll_x"), ("nll_y", "nll_y"), ("KL", "kl")):
-        parts.append(f"{name} {values[key]:.2f}")
-    parts.append(f"KL weight {values['kl_weight']:.2f}")
+def summary(values: Values) -> str:
+    """Return a report of training in one line, with what the system has."""
+    parts = [f"{values['pairs_per_second']:.0f} pairs/s", *_terms(values)]
+    if "kl_weight" in values:
+        parts.append(f"KL weight {values['kl_weight']:.2f}")
     if values.get("skipped"):
         parts.append(f"{values['skipped']} batches skipped")
     return "  ".join(parts)
 
 
-def dev_summary(values):
+def dev_summary(values: Values) -> str:
     """Return an evaluation on the development set in one line."""
     parts = [f"dev BLEU {values['dev_bleu']:.2f}", f"chrF {values['dev_chrf']:.2f}"]
-    for name, key in (("ELBO", "elbo"), ("nll_x", "nll_x"), ("nll_y", "nll_y"), ("KL", "kl")):
-        parts.append(f"{name} {values[f'dev_{key}']:.2f}")
-    if "dev_active_units" in values:
+    parts += _terms({name.removeprefix("dev_"): value for name, value in values.items()})
+    if "dev_information" in values:
+        parts.append(f"information {values['dev_information']:.2f}")
         parts.append(f"active units {values['dev_active_units']}")
     return "  ".join(parts)
 
 
-def duration(seconds):
+def _terms(values: Values) -> list[str]:
+    # Without z the bound is no bound: nll_x and nll_y say it all.
+    shown = {"elbo": "ELBO"} if "kl" in values else {}
+    shown |= {"nll_x": "nll_x", "nll_y": "nll_y", "kl": "KL"}
+    return [f"{shown[key]} {values[key]:.2f}" for key in shown if key in values]
+
+
+def duration(seconds: float | None) -> str:
     """Return a time left as 1:02:03 left, 2:03 left, or nothing where it is not known."""
     if seconds is None:
         return ""

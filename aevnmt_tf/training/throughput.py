@@ -2,39 +2,40 @@
 
 import contextlib
 import time
+from collections.abc import Callable, Hashable, Iterator
 
 
 class Stopwatch:
-    """Measures a run over all its restarts; a step is one batch here.
+    """The time of a run over all its restarts; a step is one batch here.
 
     The rate leaves out evaluations, checkpoints and the first step of each batch shape, which
     waits for a compiler.
     """
 
-    def __init__(self, *, clock=time.monotonic):
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
         self._earlier = 0.0  # seconds of the run before this process
-        self._shapes = set()
-        self._counting_since = None
+        self._shapes: set[Hashable] = set()
+        self._counting_since: float | None = None
         self._counted = 0.0  # seconds of this report's ordinary steps
         self._steps = self._ordinary = 0  # of this report
 
-    def total(self):
+    def total(self) -> float:
         """Return the seconds of the run so far."""
         return self._earlier + self._clock() - self._began
 
-    def start(self):
+    def start(self) -> None:
         """Start to count the time of steps."""
         if self._counting_since is None:
             self._counting_since = self._clock()
 
     @contextlib.contextmanager
-    def pause(self):
+    def pause(self) -> Iterator[None]:
         """Do not count what happens inside as time of steps."""
         counting = self._counting_since is not None
         if counting:
-            self._stop()
+            self._counted, self._counting_since = self._counted_now(), None
         try:
             yield
         finally:
@@ -42,7 +43,7 @@ class Stopwatch:
                 self.start()
 
     @contextlib.contextmanager
-    def step(self, shape):
+    def step(self, shape: Hashable) -> Iterator[bool]:
         """Count one step; gives whether it is the first of its shape, which takes no part."""
         first = shape not in self._shapes
         self._steps += 1
@@ -54,21 +55,21 @@ class Stopwatch:
         with self.pause():
             yield True
 
-    def rate(self, pairs):
+    def rate(self, pairs: float) -> float:
         """Return pairs a second in this report; 0 where no ordinary step was measured."""
         seconds = self._counted_now()
         if not self._ordinary or seconds <= 0.0:
             return 0.0
         return pairs * self._ordinary / self._steps / seconds
 
-    def lap(self):
+    def lap(self) -> None:
         """Start the next report."""
         self._counted = 0.0
         self._steps = self._ordinary = 0
         if self._counting_since is not None:
             self._counting_since = self._clock()
 
-    def left(self, steps, *, max_minutes=None):
+    def left(self, steps: int, *, max_minutes: float | None = None) -> float | None:
         """Return the seconds that so many steps, or the rest of the budget, will take.
 
         None where no ordinary step was measured yet.
@@ -80,7 +81,7 @@ class Stopwatch:
             candidates.append(max(0.0, 60 * max_minutes - self.total()))
         return min(candidates) if candidates else None
 
-    def state(self):
+    def state(self) -> dict[str, float]:
         """Return what a checkpoint must hold."""
         return {
             "seconds": self.total(),
@@ -89,17 +90,14 @@ class Stopwatch:
             "report_ordinary_steps": self._ordinary,
         }
 
-    def restore(self, state):
+    def restore(self, state: dict[str, float]) -> None:
         """Continue from what a checkpoint holds."""
         self._earlier = state["seconds"]
         self._began = self._clock()
         self._counted = state["report_seconds"]
-        self._steps, self._ordinary = state["report_steps"], state["report_ordinary_steps"]
+        self._steps = int(state["report_steps"])
+        self._ordinary = int(state["report_ordinary_steps"])
 
-    def _counted_now(self):
+    def _counted_now(self) -> float:
         running = 0.0 if self._counting_since is None else self._clock() - self._counting_since
         return self._counted + running
-
-    def _stop(self):
-        self._counted = self._counted_now()
-        self._counting_since = None

@@ -1,23 +1,48 @@
 """From a source text to a target text: the one decode path.
 
-translate, evaluate, the dev BLEU of training and the exported model share it. graph.py has all
-that is TensorFlow; lines.py, scoring.py and sampling.py have what people call.
+translate, evaluate, the dev BLEU of training and the exported model share it:
+
+    rules.py -> decision.py -> decode_path.py -> search
+
+rules.py declares the decision rules, decision.py runs them, decode_path.py has the model and
+its tokenizers as TensorFlow operations. line_translator.py, scorer.py and sampler.py have what
+people call. TensorFlow is imported with the first name that needs it, not with the package.
 """
 
-from aevnmt_tf.translator.decoding import Decoding
-from aevnmt_tf.translator.ensemble import Ensemble
-from aevnmt_tf.translator.graph import Graph
-from aevnmt_tf.translator.lines import Result, Translation, Translator
-from aevnmt_tf.translator.loading import load
-from aevnmt_tf.translator.scoring import Score
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from aevnmt_tf.translator.rules import Decoding
+
+if TYPE_CHECKING:
+    from aevnmt_tf.translator.decode_path import Graph
+    from aevnmt_tf.translator.ensemble import Ensemble
+    from aevnmt_tf.translator.line_translator import TranslatedLine, Translation, Translator
+    from aevnmt_tf.translator.loading import load
+    from aevnmt_tf.translator.scorer import PairScore
 
 __all__ = [
     "Decoding",
     "Ensemble",
     "Graph",
-    "Result",
-    "Score",
+    "PairScore",
+    "TranslatedLine",
     "Translation",
     "Translator",
     "load",
 ]
+_HOMES = {
+    "Ensemble": "ensemble",
+    "Graph": "decode_path",
+    "PairScore": "scorer",
+    "TranslatedLine": "line_translator",
+    "Translation": "line_translator",
+    "Translator": "line_translator",
+    "load": "loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

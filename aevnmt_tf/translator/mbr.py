@@ -8,12 +8,19 @@ The samples are the candidates and the references, both; u is a sentence score o
 import dataclasses
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from aevnmt_tf.translator.line_translator import Translation
 
-def rank(translations, *, utility, n_best=1):
-    """The n_best different translations by expected utility, which becomes their score.
+
+def rank(
+    translations: "Sequence[Translation]", *, utility: str, n_best: int = 1
+) -> "list[Translation]":
+    """Return the n_best different translations by expected utility, which becomes their score.
 
     Args:
         translations: samples; of those with the same text the first one stands for all.
@@ -25,19 +32,21 @@ def rank(translations, *, utility, n_best=1):
     counts = Counter(t.text for t in translations)
     first = {t.text: t for t in reversed(translations)}
     expected = expected_utilities(counts, utility=utility)
-    best = sorted(counts, key=expected.get, reverse=True)  # stable, so ties keep their order
+    best = sorted(
+        counts, key=expected.__getitem__, reverse=True
+    )  # stable, so ties keep their order
     return [dataclasses.replace(first[text], score=expected[text]) for text in best[:n_best]]
 
 
-def expected_utilities(counts, *, utility):
-    """The mean sentence score of each text against all samples, by text.
+def expected_utilities(counts: Mapping[str, int], *, utility: str) -> dict[str, float]:
+    """Return the mean sentence score of each text against all samples, by text.
 
     Args:
         counts: how many samples have a text, by text.
         utility: "chrf" or "bleu".
     """
     texts, total = list(counts), sum(counts.values())
-    scores = {"chrf": _chrf, "bleu": _bleu}[utility](texts)
+    scores = _chrf(texts) if utility == "chrf" else _bleu(texts)
     expected = {}
     for text, row in zip(texts, scores, strict=True):
         each = (score for y, score in zip(texts, row, strict=True) for _ in range(counts[y]))
@@ -46,16 +55,16 @@ def expected_utilities(counts, *, utility):
     return expected
 
 
-def _bleu(texts):
-    """sacreBLEU's sentence BLEU of each text against each."""
+def _bleu(texts: Sequence[str]) -> list[list[float]]:
+    """Return sacreBLEU's sentence BLEU of each text against each."""
     from sacrebleu import metrics
 
     metric = metrics.BLEU(effective_order=True)  # a sentence may be too short for 4-grams
     return [[metric.sentence_score(text, [y]).score for y in texts] for text in texts]
 
 
-def _chrf(texts):
-    """sacreBLEU's sentence chrF of each text against each, a hundred times as fast.
+def _chrf(texts: Sequence[str]) -> np.ndarray:
+    """Return sacreBLEU's sentence chrF of each text against each, a hundred times as fast.
 
     Its own function takes the n-grams of a text apart again for each pair. The arithmetic is
     the same to the last bit.

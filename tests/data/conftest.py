@@ -38,7 +38,7 @@ def _joined(lines):
 @pytest.fixture(scope="session")
 def encoded():
     """Makes EncodedPairs of given lengths; the ids of pair i are start + i."""
-    from aevnmt_tf.data.encode import EncodedPairs, Sequences
+    from aevnmt_tf.data.pair_encoding import EncodedPairs, Sequences
 
     def make(x_len, y_len, *, start=10):
         sides = []

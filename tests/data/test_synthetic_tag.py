@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from aevnmt_tf import hparams
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import load_training_data
-from aevnmt_tf.data.prepare import ensure_prepared, prepare
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.data.corpus_preparation import ensure_prepared, prepare
 
 TAG = "<bt>"
 ENGLISH = [

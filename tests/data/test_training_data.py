@@ -7,8 +7,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import TrainingData, load_training_data
-from aevnmt_tf.errors import UserError
 
 LENGTHS = st.lists(st.tuples(st.integers(2, 20), st.integers(2, 20)), min_size=1, max_size=40)
 
@@ -247,7 +247,7 @@ def test_max_train_takes_the_first_pairs(write_pairs, tokenizer, settings_of):
     prefix = write_pairs(["w1", "w2"], ["w3", "w4"])
     hp = settings_of(train_prefix=str(prefix), max_train=1)
     data = load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer)
-    assert data.counts.kept == 1
+    assert data.counts.corpora[0].kept == 1
 
 
 def test_wrong_number_of_ratios_is_seen_before_reading(tokenizer, settings_of):

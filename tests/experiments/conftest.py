@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from aevnmt_tf.experiments import evaluations
-from aevnmt_tf.experiments import plan as plans
-from aevnmt_tf.experiments.runs import TESTS, Runs
+from aevnmt_tf.experiments import experiment_plan as plans
+from aevnmt_tf.experiments.jobs import TESTS, checksums
+from aevnmt_tf.experiments.plan_runs import PlanRuns
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def make_runs(write_plan, tmp_path):
 
     def make(*, overrides=None, seeds=None, **changes):
         plan = plans.read(write_plan(**changes))
-        return Runs(plan, tmp_path / "runs", overrides=overrides, seeds=seeds)
+        return PlanRuns(plan, tmp_path / "runs", overrides=overrides, seeds=seeds)
 
     return make
 
@@ -70,7 +70,7 @@ def finish(tmp_path):
             kept = {
                 "prefix": prefix,
                 "weights": weights,
-                "files": evaluations._checksums(prefix, run),
+                "files": checksums(prefix, run),
                 "scores": {
                     metric: {"score": value, "signature": f"{metric}|sig"}
                     for metric, value in scores.items()

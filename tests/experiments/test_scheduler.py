@@ -1,21 +1,20 @@
 """Order, failures, interruptions and what happens to processes."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.experiments import processes, scheduler
-from aevnmt_tf.experiments.scheduler import Scheduler
-from aevnmt_tf.experiments.task import Command, Task
+from aevnmt_tf.experiments.scheduler import Job, JobCommand, Scheduler
 
 
-class Fake(Task):
+class Fake(Job):
     """Runs a line of Python that makes a file."""
 
     def __init__(self, folder, name, *, needs=(), source="", fails=False):
@@ -30,7 +29,7 @@ class Fake(Task):
         return self.path.exists()
 
     def command(self):
-        return Command([sys.executable, "-c", self._source])
+        return JobCommand([sys.executable, "-c", self._source])
 
     def finish(self):
         if not self.path.exists():
@@ -46,7 +45,7 @@ def run(tmp_path):
 
     def call(tasks, jobs=1):
         said.clear()
-        scheduler = Scheduler(tasks, jobs=jobs, logs=tmp_path / "logs", report=said.append)
+        scheduler = Scheduler(tasks, at_once=jobs, logs=tmp_path / "logs", report=said.append)
         return scheduler.run(), list(said)
 
     return call
@@ -64,21 +63,25 @@ def test_runs_what_is_missing_after_what_it_needs(run, tmp_path):
     assert (tmp_path / "old").stat() == before
     assert said[0] == "[1/3] old: was done before: fine"
     assert said[1].startswith("[1/3] b: started (log: ")
-    assert said[-1].startswith("[3/3] a: done in 0:0")
+    assert said[-1].startswith("[3/3] a: done in ")
+
+
+WAIT = "import pathlib, time\nwhile not pathlib.Path({!r}).exists(): time.sleep(0.01)"
 
 
 def test_progress_is_reported_when_there_is_some(run, tmp_path, monkeypatch):
     monkeypatch.setattr(scheduler, "HEARTBEAT", 0)
-    task = Fake(tmp_path, "slow", source="import time; time.sleep(1.5)")
-    task.finish = lambda: None
+    job = Fake(tmp_path, "slow", source=WAIT.format(str(tmp_path / "slow")))
     asked = []
 
     def progress():
         asked.append(None)
+        if len(asked) == 4:
+            job.path.touch()  # the process ends now, and not before
         return "step 100" if len(asked) < 3 else "step 200"
 
-    task.progress = progress
-    _, said = run([task])
+    job.progress = progress
+    _, said = run([job])
     assert len(asked) >= 4
     assert said[1:-1] == ["[0/1] slow: step 100", "[0/1] slow: step 200"]
 
@@ -149,7 +152,7 @@ import pathlib, signal, sys, time
 folder = pathlib.Path(sys.argv[1])
 signal.signal(signal.SIGTERM, lambda *_: ((folder / "saved").write_text("x"), sys.exit(130)))
 signal.signal(signal.SIGINT, lambda *_: (folder / "interrupted").write_text("x"))
-(folder / "ready").write_text("x")
+open(folder / "ready", "w").close()  # the test opens the pipe, too
 while True:
     time.sleep(0.01)
 """
@@ -157,20 +160,19 @@ while True:
 OUTER = """
 import pathlib, sys
 from aevnmt_tf.experiments import processes, scheduler
-from aevnmt_tf.experiments.scheduler import Scheduler
-from aevnmt_tf.experiments.task import Command, Task
+from aevnmt_tf.experiments.scheduler import Job, JobCommand, Scheduler
 
-class One(Task):
+class One(Job):
     name = "one"
     def is_done(self): return False
-    def command(self): return Command([sys.executable, sys.argv[1], sys.argv[2]])
+    def command(self): return JobCommand([sys.executable, sys.argv[1], sys.argv[2]])
 
 folder = pathlib.Path(sys.argv[2])
 try:
     with processes.termination_is_interruption():
-        with processes.all_locked([folder, folder], report=print) as locks:
+        with processes.all_held([folder, folder], report=print) as locks:
             assert len(locks) == 1
-            Scheduler([One()], jobs=1, logs=folder, report=print, locks=locks).run()
+            Scheduler([One()], at_once=1, logs=folder, report=print, locks=locks).run()
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -183,6 +185,8 @@ def outer(tmp_path):
     (tmp_path / "outer.py").write_text(OUTER)
     folder = tmp_path / "folder"
     folder.mkdir()
+    os.mkfifo(folder / "ready")
+    ready = os.open(folder / "ready", os.O_RDONLY | os.O_NONBLOCK)
     root = str(Path(processes.__file__).parents[2])
     process = subprocess.Popen(
         [sys.executable, tmp_path / "outer.py", tmp_path / "inner.py", folder],
@@ -190,24 +194,18 @@ def outer(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
     )
-    wait_until((folder / "ready").exists)
+    assert select.select([ready], [], [], 600)[0], "the inner process has not started"
     yield process, folder
     process.kill()
     process.communicate()
-
-
-def wait_until(is_true, seconds=60):
-    end = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    os.close(ready)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_lets_processes_save(outer, number):
     process, folder = outer
     process.send_signal(number)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=600)
     assert process.returncode == 130
     assert (folder / "saved").exists() and not (folder / "interrupted").exists()
     assert "stopping one; they save first" in said
@@ -215,12 +213,12 @@ def test_an_interruption_lets_processes_save(outer, number):
 
 def test_a_kill_takes_the_processes_along_and_the_next_one_waits_for_them(outer):
     process, folder = outer
-    with pytest.raises(UserError, match="another experiment is running in .*folder"):
-        with processes.locked(folder, report=print):
+    with pytest.raises(UserError, match="folder"):
+        with processes.all_held([folder], report=print):
             pass
     process.kill()
     process.wait()
     said = []
-    with processes.locked(folder, report=said.append):
+    with processes.all_held([folder], report=said.append):
         assert (folder / "saved").exists()  # the kernel has told it, and it has ended
     assert len(said) <= 1

@@ -9,7 +9,8 @@ import time
 
 import httpx
 
-from aevnmt_tf.serving.server import Options, Server
+from aevnmt_tf.serving.server import Server
+from aevnmt_tf.serving.server_options import ServerOptions
 
 
 @dataclasses.dataclass
@@ -19,6 +20,10 @@ class Running:
     server: Server
     client: httpx.Client
     reports: list
+    ready: threading.Event
+
+    def wait_until_ready(self):
+        assert self.ready.wait(120)
 
     @property
     def model(self):
@@ -32,19 +37,22 @@ class Running:
         """Wait until so many requests wait for their batch."""
         with self.server.versions.using(self.server.options.model_name) as version:
             queue = version.queues[signature]
+        self.wait_for(lambda: len(queue) >= number)
+
+    def wait_for(self, condition):
         for _ in range(6000):
-            if len(queue) >= number:
+            if condition():
                 return
             time.sleep(0.01)
         raise AssertionError("waited in vain")
 
 
 @contextlib.contextmanager
-def running_server(export_dir, **options):
-    """Serve a folder on free ports; gives a Running."""
+def running_server(export_dir, *, wait=True, **options):
+    """Serve a folder on free ports; gives a Running, which is ready unless `wait` is False."""
     reports = []
     server = Server(
-        Options(export_dir=export_dir, port=0, grpc_port=0, **options), report=reports.append
+        ServerOptions(export_dir, port=0, grpc_port=0, **options), report=reports.append
     )
     ready, problem = threading.Event(), []
 
@@ -59,11 +67,14 @@ def running_server(export_dir, **options):
     thread = threading.Thread(target=serve)
     thread.start()
     try:
-        ready.wait(timeout=120)
+        if wait:
+            ready.wait(timeout=120)
+        while not (server.port or ready.is_set()):
+            time.sleep(0.01)
         if problem:
             raise problem[0]
         with httpx.Client(base_url=server.url, timeout=60) as client:
-            yield Running(server, client, reports)
+            yield Running(server, client, reports, ready)
     finally:
         server.stop()
         thread.join(timeout=120)

@@ -8,10 +8,10 @@ from concurrent.futures import CancelledError
 import numpy as np
 import pytest
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.serving import batching_file, batching_params, large_requests
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving import batching_file, large_requests
 from aevnmt_tf.serving.batching import Batcher
-from aevnmt_tf.serving.batching_params import BatchingParams
+from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.serving.status import RequestError
 
 
@@ -46,11 +46,16 @@ def batcher():
 
 
 def params(**changes):
-    return BatchingParams(**{"max_batch_size": 4, "batch_timeout_ms": 0.0, **changes})
+    """Batches of all sizes up to the largest, without padding."""
+    size = changes.get("max_batch_size", 4)
+    sizes = tuple(range(1, size + 1))
+    defaults = {"max_batch_size": size, "batch_timeout_micros": 0, "allowed_batch_sizes": sizes}
+    return Batching(**{**defaults, **changes})
 
 
-def submit(queue, *values):
-    return queue.submit({"x": np.array(values, dtype=object)}, rows=len(values))
+def submit(queue, *values, words=None):
+    words = np.ones(len(values), int) if words is None else np.array(words)
+    return queue.submit({"x": np.array(values, dtype=object)}, words=words)
 
 
 def hold(queue, double):
@@ -73,7 +78,7 @@ def test_requests_that_wait_are_merged_and_taken_apart(batcher, double):
     double.go.set()
     results = [future.result(60)["y"].tolist() for future in [first, *waiting]]
     assert results == [["firstfirst"], ["aa"], ["bb", "cc"], ["dd"], ["ee"]]
-    assert double.calls == [["first"], ["a", "b", "c", "d"], ["e"]]
+    assert double.calls == [["first"], ["a", "d", "e"], ["b", "c"]]  # the cheapest first
 
 
 def test_a_batch_is_padded_with_a_row_of_its_last_request(batcher, double):
@@ -92,7 +97,7 @@ def test_a_request_larger_than_a_batch_runs_in_several(batcher, double):
     double.go.set()
     assert waiting[1].result(60)["y"].tolist() == ["bb", "cc", "dd", "ee", "ff", "gg"]
     assert waiting[2].result(60)["y"].tolist() == ["hh"]
-    assert double.calls == [["first"], ["a"], list("bcde"), [*"fg", "h"]]
+    assert double.calls == [["first"], [*"ahfg"], list("bcde")]  # short ones pass
 
 
 def test_the_parts_of_a_large_request_share_its_fate(batcher, double):
@@ -115,7 +120,7 @@ def test_answers_of_different_shapes_are_put_together():
         "t": np.array([[b"y", b"z"], [b"v", b""]], object),
         "s": np.array([6.0, 7.0]),
     }
-    found = large_requests.concatenate([first, second])
+    found = large_requests.concatenate([first, second], [np.array([0]), np.array([1, 2])])
     assert found["a"].tolist() == [[1, 2], [4, 0], [5, 0]]
     assert found["t"].tolist() == [[b"x", b""], [b"y", b"z"], [b"v", b""]]
     assert found["s"].tolist() == [3.0, 6.0, 7.0] and found["a"].dtype == np.int64
@@ -125,10 +130,12 @@ def test_rows_of_different_shapes_are_not_merged(batcher, double):
     queue = batcher.queue(double, params())
     hold(queue, double)
     shapes = [(1, 2), (2, 2), (1, 3), (1, 2)]
-    waiting = [queue.submit({"x": np.ones(shape)}, rows=shape[0]) for shape in shapes]
+    waiting = [
+        queue.submit({"x": np.ones(shape)}, words=np.ones(shape[0], int)) for shape in shapes
+    ]
     double.go.set()
     assert [future.result(60)["y"].shape for future in waiting] == shapes
-    assert [np.shape(call) for call in double.calls[1:]] == [(3, 2), (1, 3), (1, 2)]
+    assert [np.shape(call) for call in double.calls[1:]] == [(4, 2), (1, 3)]
 
 
 def test_one_bad_request_does_not_spoil_its_batch(batcher, double):
@@ -202,7 +209,9 @@ def test_threads_that_wait_keep_no_function(batcher):
 
 def test_a_timeout_beyond_all_clocks(batcher, double):
     double.go.set()
-    queue = batcher.queue(double, params(max_batch_size=2, batch_timeout_ms=1e16))
+    queue = batcher.queue(
+        double, params(max_batch_size=2, batch_timeout_micros=10000000000000000000)
+    )
     waiting = [submit(queue, "a"), submit(queue, "b")]
     assert [future.result(60)["y"].tolist() for future in waiting] == [["aa"], ["bb"]]
 
@@ -220,7 +229,7 @@ def test_a_client_that_has_gone_costs_nothing(batcher, double):
 
 
 def test_a_batch_waits_for_others_until_it_is_full(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=3, batch_timeout_ms=60_000.0))
+    queue = batcher.queue(double, params(max_batch_size=3, batch_timeout_micros=60000000))
     waiting = [submit(queue, "a"), submit(queue, "b")]
     time.sleep(0.05)
     assert double.calls == []
@@ -230,7 +239,7 @@ def test_a_batch_waits_for_others_until_it_is_full(batcher, double):
 
 
 def test_a_batch_does_not_wait_longer_than_it_may(batcher, double):
-    queue = batcher.queue(double, params(batch_timeout_ms=20.0))
+    queue = batcher.queue(double, params(batch_timeout_micros=20000))
     start = time.monotonic()
     assert submit(queue, "a").result(60)["y"].tolist() == ["aa"]
     assert time.monotonic() - start >= 0.02
@@ -238,7 +247,7 @@ def test_a_batch_does_not_wait_longer_than_it_may(batcher, double):
 
 def test_close_finishes_what_waits_and_refuses_the_rest(double):
     batcher = Batcher(num_threads=2)
-    queue = batcher.queue(double, params(batch_timeout_ms=60_000.0))
+    queue = batcher.queue(double, params(batch_timeout_micros=60000000))
     waiting = submit(queue, "a")
     batcher.close()
     assert waiting.result(0)["y"].tolist() == ["aa"]
@@ -249,7 +258,7 @@ def test_close_finishes_what_waits_and_refuses_the_rest(double):
 
 def test_many_threads_get_what_is_theirs(double):
     batcher = Batcher(num_threads=2)
-    queue = batcher.queue(double, params(max_batch_size=8, batch_timeout_ms=1.0))
+    queue = batcher.queue(double, params(max_batch_size=8, batch_timeout_micros=1000))
     found = {}
 
     def client(name):
@@ -267,31 +276,96 @@ def test_many_threads_get_what_is_theirs(double):
     assert len(double.calls) < 320
 
 
+# Words.
+
+
+def test_a_batch_has_a_budget_of_words_and_rows_of_similar_length(batcher, double):
+    queue = batcher.queue(double, params(max_batch_size=8), max_words=1000, width=2)
+    hold(queue, double)
+    # 200 x 2 hypotheses: two rows are all that 1000 allows; a row above it runs alone.
+    words = [200, 9, 200, 8, 600, 200]
+    future = submit(queue, *"abcdef", words=words)
+    double.go.set()
+    assert future.result(60)["y"].tolist() == ["aa", "bb", "cc", "dd", "ee", "ff"]
+    assert double.calls == [["first"], ["d", "b"], ["a", "c"], ["f"], ["e"]]
+
+
+def test_a_short_request_does_not_wait_for_all_of_a_large_one(batcher, double):
+    queue = batcher.queue(double, params(), max_words=400)
+    other = batcher.queue(double, params(), max_words=400)
+    hold(queue, double)
+    large = submit(queue, *"abcdef", words=[90] * 6)
+    short = [submit(queue, "x", words=[5]), submit(other, "y", words=[5])]
+    double.go.set()
+    for future in [large, *short]:
+        future.result(60)
+    assert sorted(map(tuple, double.calls[1:3])) == [("x",), ("y",)]
+
+
+def test_a_large_request_is_not_passed_for_ever(batcher, double):
+    queue = batcher.queue(double, params(max_batch_size=1), max_words=400)
+    hold(queue, double)
+    large = submit(queue, "large", words=[30])
+    short = [submit(queue, f"{n}", words=[10]) for n in range(3)]
+    double.go.set()
+    double.started.acquire(timeout=60)
+    for _ in range(20):
+        short.append(submit(queue, "later", words=[10]))
+        short[-1].result(60)
+    large.result(60)
+    assert double.calls.index(["large"]) < 8
+
+
+def test_what_waits_has_a_budget_of_words(batcher, double):
+    queue = batcher.queue(double, params(max_enqueued_batches=2), max_words=100)
+    hold(queue, double)
+    waiting = [submit(queue, "a", words=[90]), submit(queue, "b", words=[90])]
+    with pytest.raises(RequestError, match="is full"):
+        submit(queue, "c", words=[90])
+    double.go.set()
+    assert [future.result(60)["y"].tolist() for future in waiting] == [["aa"], ["bb"]]
+
+
+def test_one_thread_is_left_to_short_rows(double):
+    batcher = Batcher(num_threads=2)
+    queue = batcher.queue(double, params(max_batch_size=1))
+    double.go.clear()
+    long = [submit(queue, f"long {n}", words=[500]) for n in range(3)]
+    assert double.started.acquire(timeout=60)
+    short = submit(queue, "short", words=[5])
+    assert double.started.acquire(timeout=60)
+    assert sorted(call[0][:4] for call in double.calls) == ["long", "shor"]
+    double.go.set()
+    for future in [*long, short]:
+        future.result(60)
+    batcher.close()
+
+
 # Parameters.
 
 
-def test_without_a_file_flags_and_defaults_count(tmp_path):
-    found = batching_params.of_version(tmp_path, max_batch_size=5, batch_timeout_ms=None)
-    assert found == BatchingParams(max_batch_size=5)
-    assert [found.padded(rows) for rows in (1, 3, 7)] == [1, 3, 7]
+def test_without_a_file_changes_and_defaults_count(tmp_path):
+    found = batching_file.read(tmp_path, max_batch_size=5)
+    assert found == Batching(max_batch_size=5)
+    assert [found.padded(rows) for rows in (1, 3, 5)] == [1, 4, 5]
 
 
-def test_flags_beat_the_file(tmp_path):
-    batching = batching_file.Batching(
+def test_changes_beat_the_file(tmp_path):
+    batching = Batching(
         max_batch_size=16,
         batch_timeout_micros=500,
         max_enqueued_batches=3,
         allowed_batch_sizes=(1, 4, 16),
     )
     batching_file.write(tmp_path, batching)
-    found = batching_params.of_version(tmp_path)
-    assert found == BatchingParams(16, 0.5, 48, (1, 4, 16))
+    found = batching_file.read(tmp_path)
+    assert found == batching and found.most_rows_waiting == 48
     assert [found.padded(rows) for rows in (1, 2, 4, 5, 16, 17)] == [1, 4, 4, 16, 16, 17]
-    found = batching_params.of_version(tmp_path, max_batch_size=8, max_queue=7)
-    assert found == BatchingParams(8, 0.5, 7, (1, 4, 8))
+    found = batching_file.read(tmp_path, max_batch_size=8, max_queue=7)
+    assert (found.allowed_batch_sizes, found.most_rows_waiting) == ((1, 4, 8), 7)
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / batching_file.FILE).write_text("max_batch_size { value: many }")
     with pytest.raises(UserError, match="batching_params.pbtxt"):
-        batching_params.of_version(tmp_path)
+        batching_file.read(tmp_path)

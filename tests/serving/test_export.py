@@ -10,10 +10,11 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
 
 import aevnmt_tf
-from aevnmt_tf import export, run_directory, translator
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.serving import batching_file, manifest, signatures, warmup
-from aevnmt_tf.serving import export as exporting
+from aevnmt_tf import export, translator
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving import batching_file, export_record, signatures, warmup
+from aevnmt_tf.serving import saved_model as exporting
+from aevnmt_tf.storage import run_directory
 from tests import tiny_export, tiny_translator
 
 
@@ -139,27 +140,27 @@ def test_the_commit(repository):
     subprocess.run([*git, "commit", "-q", "--no-verify", "-m", "first"], check=True)
     (head,) = (repository / ".git" / "refs" / "heads").iterdir()
     commit = head.read_text().strip()
-    assert manifest.git() == {"commit": commit, "changed": False}
+    assert export_record.git() == {"commit": commit, "changed": False}
     (repository / "aevnmt_tf" / "__init__.py").write_text("import os")
-    assert manifest.git() == {"commit": commit, "changed": True}
+    assert export_record.git() == {"commit": commit, "changed": True}
 
 
 def test_no_commit_of_a_repository_around_the_package(repository, monkeypatch):
-    assert manifest.git() is None  # it has no such file
+    assert export_record.git() is None  # it has no such file
     monkeypatch.setenv("PATH", "")
-    assert manifest.git() is None
+    assert export_record.git() is None
 
 
 def test_scores_of_other_weights_are_not_claimed(run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "copy")
     for name in ("checkpoints", "average"):
         (copy / name).symlink_to(copy / "best")
-    assert manifest.describe_run(copy, checkpoint="average")["dev"] is None
-    assert manifest.describe_run(copy, checkpoint="last")["dev"]["bleu"] == 12.5
+    assert export_record.describe_run(copy, checkpoint="average")["dev"] is None
+    assert export_record.describe_run(copy, checkpoint="last")["dev"]["bleu"] == 12.5
     (copy / run_directory.RESULTS).unlink()  # it is still training
-    assert "nrefs:1" in manifest.describe_run(copy)["dev"]["signature"]
+    assert "nrefs:1" in export_record.describe_run(copy)["dev"]["signature"]
     (copy / run_directory.METRICS).unlink()
-    assert manifest.describe_run(copy)["dev"] is None
+    assert export_record.describe_run(copy)["dev"] is None
 
 
 def test_weights_that_change_while_they_are_loaded(run, tmp_path, monkeypatch):
@@ -179,11 +180,11 @@ def test_weights_that_change_while_they_are_loaded(run, tmp_path, monkeypatch):
 
 def test_text_forms():
     make = tiny_translator.make
-    words = manifest.text_forms(make(src="en", tgt="de"))
+    words = export_record.text_forms(make(src="en", tgt="de"))
     assert words["source"]["form"] == "tokenised" and "BPE" not in words["source"]["note"]
     t = make(src="en", tgt="de", subword_option="bpe", text_pipeline="moses")
     t.x_tokenizer._subword_option = "bpe"
-    moses = manifest.text_forms(t)
+    moses = export_record.text_forms(t)
     assert moses["source"]["note"].startswith("Moses tokens, truecased")
     assert "`@@`" in moses["source"]["note"] and "joined again" in moses["target"]["note"]
 
@@ -212,9 +213,9 @@ def test_batch_sizes():
     for largest, expected in sizes.items():
         assert batching_file.Batching(largest).allowed_batch_sizes == expected
     for options, sentence in (
-        ({"allowed_batch_sizes": (1, 3)}, "must be max_batch_size, 64, not 3"),
+        ({"allowed_batch_sizes": (1, 3)}, "must grow up to max_batch_size"),
         ({"allowed_batch_sizes": (2, 1)}, "must grow"),
-        ({"num_batch_threads": 0}, "num_batch_threads must be 1 or more"),
+        ({"num_batch_threads": 0}, "num_batch_threads must be"),
     ):
         with pytest.raises(UserError, match=sentence):
             batching_file.Batching(**options)
@@ -253,7 +254,7 @@ def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):
         ("--model {run} --export_dir {tmp}/d --n_best 4", "n_best 4 is more than beam"),
         ("--model {run} --export_dir {tmp}/d --version 0", "--version: must be 1 or more"),
         ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes 4,2", "must grow"),
-        ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes a", "numbers like 1,8,64"),
+        ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes a", "--allowed_batch_sizes"),
         (
             "--model {run} --export_dir {tmp}/d --length_penalty_weight -1",
             "length_penalty_weight",
@@ -278,7 +279,7 @@ def test_flags_reach_the_model(run, tmp_path, monkeypatch, capsys):
 
     def fake(loaded, export_dir, **options):
         asked.update(options, loaded=loaded)
-        described = manifest.describe(
+        described = export_record.describe(
             loaded,
             {},
             choices=options["choices"],

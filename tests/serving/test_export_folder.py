@@ -11,7 +11,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import export_folder
 
 
@@ -111,6 +111,17 @@ def test_what_a_killed_export_left_is_removed_and_what_is_being_written_stays(tm
     assert sorted(os.listdir(tmp_path)) == ["1", "2"]
 
 
+def test_what_another_one_of_this_process_writes_stays(tmp_path):
+    """As in two containers, which have the same host name and process id."""
+
+    def outer(folder):
+        write(folder)
+        export_folder.publish(tmp_path, write=write)
+        assert (folder / "saved_model.pb").exists()
+
+    assert export_folder.publish(tmp_path, write=outer) == tmp_path / "2"
+
+
 @contextlib.contextmanager
 def small_files(size):
     """Files of this process may have so many bytes, as on a disk that is full."""
@@ -143,9 +154,9 @@ def test_a_disk_that_takes_no_more(tmp_path, one):
 @pytest.mark.parametrize(
     "number, sentence",
     [
-        (errno.ENOSPC, "the disk is full; free some space"),
+        (errno.ENOSPC, "the disk is full"),
         (errno.EACCES, "no permission to write there; give another --export_dir"),
-        (errno.EROFS, "it can only be read"),
+        (errno.EROFS, "no permission to write there"),
         (errno.EIO, "input/output error"),
     ],
 )

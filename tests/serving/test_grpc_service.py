@@ -18,7 +18,6 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from aevnmt_tf.serving.limits import Limits
 from aevnmt_tf.serving.servable import Servable
 
 
@@ -273,8 +272,7 @@ def test_concurrent_requests_share_batches(prediction):
 
 def test_limits_and_full_queues(toy_export, start_server):
     options = {"max_queue": 1, "batch_timeout_ms": 1500.0, "max_batch_size": 100}
-    limits = Limits(max_request_bytes=1000)
-    with start_server(toy_export, limits=limits, **options) as running:
+    with start_server(toy_export, max_request_bytes=1000, **options) as running:
         with grpc.insecure_channel(f"127.0.0.1:{running.server.grpc_port}") as channel:
             stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
             with pytest.raises(grpc.RpcError) as caught:

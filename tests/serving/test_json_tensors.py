@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+from pathlib import Path
 
 import hypothesis
 import numpy as np
@@ -11,24 +12,26 @@ import tensorflow as tf
 from hypothesis import strategies
 
 from aevnmt_tf.serving import json_tensors
-from aevnmt_tf.serving.limits import Limits
-from aevnmt_tf.serving.servable import Signature, Spec
+from aevnmt_tf.serving.servable import ServedSignature, TensorForm
+from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
 
-TEXT = Signature("text", {"source": Spec(tf.string, (None,))}, {})
-SEEDED = Signature(
-    "seeded", {"seed": Spec(tf.int32, (None,)), "source": Spec(tf.string, (None,))}, {}
+TEXT = ServedSignature("text", {"source": TensorForm(tf.string, (None,))}, {})
+SEEDED = ServedSignature(
+    "seeded",
+    {"seed": TensorForm(tf.int32, (None,)), "source": TensorForm(tf.string, (None,))},
+    {},
 )
-MATRIX = Signature("matrix", {"x": Spec(tf.float32, (None, 3))}, {})
-BOOLEAN = Signature("boolean", {"b": Spec(tf.bool, (None,))}, {})
-ANY = Signature("any", {"x": Spec(tf.float64, None)}, {})
+MATRIX = ServedSignature("matrix", {"x": TensorForm(tf.float32, (None, 3))}, {})
+BOOLEAN = ServedSignature("boolean", {"b": TensorForm(tf.bool, (None,))}, {})
+ANY = ServedSignature("any", {"x": TensorForm(tf.float64, None)}, {})
 
 
 def tensors(document, signature=TEXT, **limits):
     body = document if isinstance(document, bytes) else json.dumps(document).encode()
     parsed = json_tensors.parse(body)
     json_tensors.signature_name(parsed)
-    found = json_tensors.inputs(parsed, signature, limits=Limits(**limits))
+    found = json_tensors.inputs(parsed, signature, limits=ServerOptions(Path(), **limits))
     return {name: array.tolist() for name, array in found.items()}
 
 

@@ -9,7 +9,6 @@ import grpc
 import httpx
 import pytest
 
-from aevnmt_tf.serving.limits import Limits
 from tests.serving import malformed
 
 GOOD = {"instances": ["a", "b c"]}
@@ -23,8 +22,12 @@ ANSWER = {
 
 @pytest.fixture(scope="module")
 def server(toy_export, start_server):
-    limits = Limits(malformed.MOST_BYTES, malformed.MOST_LINES, malformed.MOST_LINE_BYTES)
-    with start_server(toy_export, limits=limits) as running:
+    limits = {
+        "max_request_bytes": malformed.MOST_BYTES,
+        "max_lines": malformed.MOST_LINES,
+        "max_line_bytes": malformed.MOST_LINE_BYTES,
+    }
+    with start_server(toy_export, **limits) as running:
         yield running
 
 

@@ -9,10 +9,11 @@ import pytest
 import tensorflow as tf
 
 import aevnmt_tf
-from aevnmt_tf import run_directory
-from aevnmt_tf.serving import batching_file, export, signatures
+from aevnmt_tf.serving import batching_file, saved_model, signatures
+from aevnmt_tf.storage import run_directory
 from aevnmt_tf.text import moses
-from aevnmt_tf.translator import Decoding, Ensemble
+from aevnmt_tf.translator import Decoding
+from aevnmt_tf.translator.loading import ensemble
 from tests import tiny_export, tiny_translator
 
 LINES = tiny_translator.LINES
@@ -41,7 +42,7 @@ def exported(t, folder, **options):
     options = {"num_samples": 2, "score_samples": 2, **options}
     choices = signatures.Choices.of(t, **options)
     batching = batching_file.Batching(max_batch_size=1)
-    return export.export(t, folder, choices=choices, batching=batching).folder
+    return saved_model.export(t, folder, choices=choices, batching=batching).folder
 
 
 def make(system, **changes):
@@ -73,7 +74,7 @@ def test_signatures_that_a_system_cannot_give_are_absent(system):
 
 
 def test_an_ensemble_only_translates():
-    t = Ensemble([make("cond"), make("source_only", seed=1)])
+    t = ensemble([make("cond"), make("source_only", seed=1)])
     choices = signatures.Choices.of(t)
     assert set(signatures.make(t, choices)) == ALL - {"score", "embed"}
     assert choices.sample.z == "sample"  # one of them has a z
@@ -146,7 +147,9 @@ def test_an_ensemble(tmp_path, few):
     (folder,) = (runs[1] / "best").iterdir()
     run_directory.save_weights(weights, folder)  # not the same as those of the first
     (folder / run_directory.MANIFEST).write_text('{"files": {}}')
-    done = export.export_runs(runs, tmp_path / "export", batching=batching_file.Batching(1))
+    done = saved_model.export_runs(
+        runs, tmp_path / "export", batching=batching_file.Batching(1)
+    )
     assert [one["name"] for one in done.manifest["runs"]] == ["a", "b"]
     served = tf.saved_model.load(str(done.folder))
     t = aevnmt_tf.load(runs)
@@ -197,7 +200,9 @@ def test_moses(tmp_path, few):
     for lang in ("en", "de"):
         pipeline = moses.learn_truecaser(lang, ["a b c d", "A b"])
         pipeline.with_codes("#version: 0.2\na b</w>\n").save(run / "text")
-    done = export.export_runs([run], tmp_path / "export", batching=batching_file.Batching(1))
+    done = saved_model.export_runs(
+        [run], tmp_path / "export", batching=batching_file.Batching(1)
+    )
     names = ["moses.de.codes", "moses.de.truecaser", "moses.en.codes", "moses.en.truecaser"]
     assert sorted(p.name for p in (done.folder / "assets.extra" / "text").iterdir()) == names
     manifest = json.loads((done.folder / "assets.extra" / "manifest.json").read_text())
@@ -206,7 +211,7 @@ def test_moses(tmp_path, few):
     served = tf.saved_model.load(str(done.folder))
     t = aevnmt_tf.load(run)
     raw = ["A b c.", "d e"]
-    tokens = [t._x_moses.forward(line) for line in raw]
+    tokens = [t.encoder.x_moses.forward(line) for line in raw]
     found = tiny_export.ask(served, "serving_default", source=tokens)["translation"]
-    assert [t._y_moses.inverse(line) for line in found] == t.translate(raw)
+    assert [t.encoder.y_moses.inverse(line) for line in found] == t.translate(raw)
     assert dataclasses.asdict(Decoding.of(t.hp)) == manifest["decoding"]["translate"]

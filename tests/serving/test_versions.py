@@ -6,9 +6,10 @@ import threading
 import numpy as np
 import pytest
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import versions as versions_module
 from aevnmt_tf.serving.batching import Batcher
+from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
 from aevnmt_tf.serving.versions import Versions, find
 from tests.serving import toy_model
@@ -20,10 +21,10 @@ def make(tmp_path):
     batcher = Batcher(num_threads=1)
     reports = []
 
-    def versions(folder=tmp_path, **changes):
-        made = Versions(
-            folder, model_name="toy", batcher=batcher, report=reports.append, **changes
-        )
+    def versions(folder=tmp_path, *, first_wait=600.0, **changes):
+        waits = {"first_wait": first_wait}
+        options = ServerOptions(folder, model_name="toy", **changes)
+        made = Versions(options, batcher=batcher, report=reports.append, **waits)
         made.reports = reports
         return made
 
@@ -34,7 +35,7 @@ def make(tmp_path):
 def translate(versions, *lines, number=None):
     with versions.using("toy", number=number) as version:
         inputs = {"source": np.array(lines, dtype=object)}
-        future = version.submit("serving_default", inputs, rows=len(lines))
+        future = version.submit("serving_default", inputs, words=np.ones(len(lines), int))
         return future.result(60)["translation"].tolist()
 
 
@@ -99,10 +100,10 @@ def test_an_old_version_answers_before_it_goes(make, toy_versions, tmp_path):
         assert states(versions) == [(2, "AVAILABLE", "OK"), (1, "UNLOADING", "OK")]
         # Held by a request, it still works.
         inputs = {"source": np.array(["b"], dtype=object)}
-        future = old.submit("serving_default", inputs, rows=1)
+        future = old.submit("serving_default", inputs, words=np.ones(1, int))
         assert future.result(60)["translation"].tolist() == [b"B v1"]
     poll.join(60)
-    assert old.state == "END" and old.servable is None and not old.queues
+    assert old.state == "END" and old.loaded is None and not old.queues
 
 
 def broken(toy_versions, folder, number):
@@ -133,6 +134,58 @@ def test_a_broken_version_is_reported_and_the_old_one_serves(make, toy_versions,
     toy_model.publish(toy_versions[2], tmp_path, number=3)  # repaired
     settle(versions)
     assert versions.current == 3
+
+
+def test_a_version_that_failed_is_tried_again(make, toy_versions, tmp_path, monkeypatch):
+    """Such as one whose files cannot be read for a moment."""
+    toy_model.publish(toy_versions[1], tmp_path)
+    versions = make(first_wait=0.0)
+    versions.load_first()
+    toy_model.publish(toy_versions[2], tmp_path)
+
+    def unreadable(path):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as context:
+        context.setattr(versions_module, "Servable", unreadable)
+        settle(versions)
+        settle(versions)
+    assert versions.current == 1
+    assert len(versions.reports) == 2  # the same trouble is reported once
+    versions.poll()
+    assert versions.current == 2
+
+
+def test_waits_grow(make, toy_versions, tmp_path):
+    toy_model.publish(toy_versions[1], tmp_path)
+    versions = make(first_wait=1000.0)
+    versions.load_first()
+    broken(toy_versions, tmp_path, 3)
+    settle(versions)
+    first = versions._failed[3]
+    first.again = 0.0
+    settle(versions)
+    assert versions._failed[3].wait > first.wait or versions._failed[3].wait == 600.0
+
+
+def test_labels(make, toy_versions, tmp_path):
+    for path in toy_versions.values():
+        toy_model.publish(path, tmp_path)
+    versions = make(version_label=("stable=1", "canary=2", "next=7"))
+    assert versions.load_first() == 2
+    inputs = {"source": np.array(["a"], dtype=object)}
+    for label, answer in (("stable", b"A v1"), ("canary", b"A v2"), ("", b"A v2")):
+        with versions.using("toy", label=label) as version:
+            found = version.submit("serving_default", inputs, words=np.ones(1, int))
+            assert found.result(60)["translation"].tolist() == [answer]
+    for label, code in (("next", "NOT_FOUND"), ("other", "INVALID_ARGUMENT")):
+        with pytest.raises(RequestError) as caught, versions.using("toy", label=label):
+            pass
+        assert caught.value.code == code
+    toy_model.publish(toy_versions[2], tmp_path, number=7)
+    settle(versions)
+    assert versions.current == 7
+    assert states(versions) == [(n, "AVAILABLE", "OK") for n in (7, 2, 1)]
 
 
 def test_half_a_version_waits(make, toy_versions, tmp_path):
@@ -262,7 +315,7 @@ def test_warm_up_requests_are_answered_before_the_first(make, toy_versions, tmp_
     versions.load_first()
     with versions.using("toy") as version:
         inputs = {"source": np.array(["x"], dtype=object)}
-        counts = version.submit("count", inputs, rows=1).result(60)
+        counts = version.submit("count", inputs, words=np.ones(1, int)).result(60)
     assert (counts["calls"].tolist(), counts["largest"].tolist()) == ([4], [5])
 
 
@@ -297,7 +350,7 @@ def test_a_warm_up_file_that_is_none(make, toy_versions, tmp_path):
 def test_too_many_warm_up_requests(make, toy_versions, tmp_path, monkeypatch):
     toy_model.publish(toy_versions[1], tmp_path)
     toy_model.write_warm_up(tmp_path / "1", *[("double", {"x": [[1.0, 2.0, 3.0]]})] * 4)
-    monkeypatch.setattr("aevnmt_tf.serving.servable.MOST_WARM_UPS", 3)
+    monkeypatch.setattr("aevnmt_tf.serving.warmup.MOST_RECORDS", 3)
     with pytest.raises(UserError, match="more than 3 requests"):
         make().load_first()
 

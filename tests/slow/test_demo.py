@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aevnmt_tf import translator
-from aevnmt_tf.analysis import metrics
+from aevnmt_tf.evaluation import metrics
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]

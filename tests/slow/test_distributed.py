@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from aevnmt_tf import run_directory, translator
+from aevnmt_tf import translator
+from aevnmt_tf.storage import run_directory
 from tests import tiny_run
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aevnmt_tf import run_directory
-from aevnmt_tf.analysis import metrics
+from aevnmt_tf.evaluation import metrics
+from aevnmt_tf.storage import run_directory
 from tests import tiny_run
 
 pytestmark = pytest.mark.slow
@@ -186,6 +186,49 @@ def test_synthetic_text_and_a_crash_that_stops_nobody_else(tmp_path):
     assert code == 0, messages
     assert translation.read_text() == made and stats(cond) == before
     assert "19 lines" in (tmp_path / "out" / "logs" / "synthetic.crawl.log").read_text()
+
+
+def test_text_is_prepared_once_for_all_runs(tmp_path):
+    """With Moses, runs of both directions and with synthetic text share vocabularies."""
+    crawl = tiny_run.write_corpus(tmp_path / "crawl", train=30, seed=5)
+    moses = {"text_pipeline": "moses", "subword_option": "bpe", "vocab_size": 40}
+    test = str(tmp_path / "other" / "dev")
+    one = {"hparams": "settings.json"}
+    plan = write_plan(
+        tmp_path,
+        settings={**moses, **LEARNS, "model_type": "cond", "test_prefix": test},
+        tests={"own": "@test", "dev": "@dev"},
+        prepare={**one, "mono": {"de": {"mono": crawl["train"], "num_lines": 20}}},
+        synthetic={"crawl": {"model": "back", "mono": crawl["train"], "num_lines": 20}},
+        systems=[
+            {**one, "name": "cond", "settings": {"mono_real_ratio": 2}, "synthetic": "crawl"},
+            {**one, "name": "back", "settings": {"src": "de", "tgt": "en"}},
+        ],
+    )
+    code, output, messages = run("--plan", plan)
+    assert code == 0, messages
+    runs = tmp_path / "out" / "runs"
+    models = runs / "prepared" / "models"
+    assert json.loads((models / "manifest.json").read_text())["corpora"]["mono.de"]
+    names = sorted(path.name for path in (models / "text").glob("[vm]o*.*"))
+    assert "moses.de.codes" in names and "vocab.en" in names
+    for name in names:
+        for system in ("cond", "back"):
+            copy = runs / system / "seed1" / "text" / name
+            assert copy.read_bytes() == (models / "text" / name).read_bytes(), name
+    # The lines that the models have learnt from are those that were translated.
+    (drawn,) = (runs / "mono").glob("*.de")
+    assert (runs / "synthetic" / "crawl" / "train.de").read_bytes() == drawn.read_bytes()
+    assert not (runs / "cond" / "seed1" / "prepared").exists()
+    # Scores are of raw text.
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    reference = Path(f"{test}.de").read_text().splitlines()
+    lines = (runs / "cond" / "seed1" / "tests" / "own.txt").read_text().splitlines()
+    expected = metrics.score(lines, reference, names=("bleu",))["bleu"].value
+    assert found["systems"]["cond"]["runs"][0]["tests"]["own"]["bleu"] == expected
+    before = stats(runs)
+    code, again, messages = run("--plan", plan)
+    assert code == 0 and again == output and stats(runs) == before, messages
 
 
 def test_the_demo_plan_from_end_to_end_with_few_steps(tmp_path):

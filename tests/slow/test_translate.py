@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -87,7 +86,7 @@ def test_an_interruption_does_not_wait_for_batches(piped):
     piped.stdout.readline()
     lines = "".join(" ".join("abcdefgh"[i % 8] for i in range(500)) + "\n" for _ in range(2000))
     threading.Thread(target=_feed, args=[piped.stdin, lines.encode()], daemon=True).start()
-    time.sleep(3)
+    piped.stdout.readline()  # of the next window, so that a larger one is under way
     piped.send_signal(signal.SIGINT)
     assert piped.wait(20) == 130
     messages = piped.stderr.read().decode()

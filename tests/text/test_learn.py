@@ -1,8 +1,8 @@
 import pytest
 
 from aevnmt_tf import text
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text.learn import learn_tokenizers, save_tokenizers, split_words
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.text.learning import learn_tokenizers, save_tokenizers, split_words
 
 
 def test_words_by_frequency_and_then_by_the_alphabet():

@@ -1,11 +1,9 @@
-import io
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.text import moses, progress
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.text import moses, subwords
 
 GERMAN = [
     "Der Hund sieht die Katze.",
@@ -140,7 +138,7 @@ WORD = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, 
 def test_bpe_is_undone_exactly(german, words):
     line = " ".join(words)
     pieces = german.segment(line)
-    assert moses._SEPARATOR.sub(r"\1", pieces) == line
+    assert subwords.join_bpe(pieces) == line
 
 
 def test_merges_are_learnt_in_order_of_frequency_and_no_more_than_asked_for():
@@ -174,17 +172,3 @@ def test_damaged_files_are_named(german, tmp_path):
     (tmp_path / "moses.de.truecaser").write_text("Hund\n")
     with pytest.raises(UserError, match=r"moses\.de\.truecaser is not a truecaser model"):
         moses.load(tmp_path, "de")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_the_progress_bar_is_for_terminals(monkeypatch, capsys):
-    assert list(progress.track([1, 2], "work")) == [1, 2]
-    assert capsys.readouterr() == ("", "")
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    assert list(progress.track(iter([1, 2]), "work", total=2)) == [1, 2]
-    assert "work" in terminal.getvalue()

@@ -9,7 +9,7 @@ import sentencepiece
 import tensorflow as tf
 
 from aevnmt_tf import text
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.text import sentencepiece_tokenizer
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aevnmt_tf import text
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.text import sentencepiece_tokenizer
 from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aevnmt_tf import text
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer, read_vocabulary
 
 SPECIAL = ["<unk>", "<s>", "</s>"]
@@ -132,7 +132,7 @@ def test_other_names_of_the_specials(tmp_path):
         (b"<unk>\n<s>\n</s>\na\nb\na\n", r"v\.en, line 6: a is already on line 4"),
         (b"<unk>\n<s>\n</s>\na\n\nb\n", r"v\.en, line 5: one word a line"),
         (b"<unk>\n<s>\n</s>\na b\n", r"v\.en, line 4: one word a line"),
-        (b"<unk>\n<s>\n</s>\na\n\xff\n", r"v\.en, line 5: not valid UTF-8"),
+        (b"<unk>\n<s>\n</s>\na\n\xff\n", r"v\.en, line 5: byte 0xff"),
     ],
 )
 def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
@@ -142,7 +142,7 @@ def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
 
 
 def test_a_missing_file_and_a_bad_option(tmp_path):
-    with pytest.raises(UserError, match=r"vocabulary .*v\.en cannot be read"):
+    with pytest.raises(UserError, match=r"v\.en"):
         read_vocabulary(tmp_path / "v.en")
     with pytest.raises(UserError, match='subword_option "spm"'):
         VocabularyTokenizer(WORDS, "spm")
@@ -150,3 +150,9 @@ def test_a_missing_file_and_a_bad_option(tmp_path):
     (tmp_path / "v.en.json").write_text("[]")
     with pytest.raises(UserError, match=r"v\.en\.json"):
         text.load_prefix(tmp_path / "v", "en")
+
+
+def test_unknown_words_are_counted_and_tokens_are_asked_for():
+    tokenizer = VocabularyTokenizer(["<unk>", "<s>", "</s>", "a", "b@@"], "bpe")
+    assert tokenizer.count_unknown(["a b@@ a", "Raw text, a", ""]) == (2, 6)
+    assert not tokenizer.takes_raw_text

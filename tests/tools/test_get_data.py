@@ -269,7 +269,9 @@ def test_an_unexpected_size_is_said(get_data, captions, monkeypatch, server, tmp
     corpus = get_data.CORPORA["multi30k"]._replace(sizes={"dev": 7})
     monkeypatch.setitem(get_data.CORPORA, "multi30k", corpus)
     assert get_data.main(["multi30k", "--out", str(tmp_path), "--mirror", server.url]) == 0
-    assert capsys.readouterr().err == "get_data: warning: dev should have 7 pairs\n"
+    said = capsys.readouterr().err
+    assert said.startswith("get_data: warning: dev has 1 pairs") and said.count("\n") == 1
+    assert "published are 7 (-6, -85.71 %)" in said
 
 
 def talks():
@@ -329,7 +331,7 @@ def test_iwslt14_has_the_split_of_ranzato_et_al(get_data, monkeypatch, server, t
 
 
 @pytest.mark.parametrize("name", ["nc", "news-commentary"])
-def test_news_commentary(get_data, monkeypatch, server, tmp_path, name):
+def test_news_commentary(get_data, monkeypatch, server, tmp_path, name, capsys):
     tests = {}
     for year in (2013, 2014, 2015, 2016):
         for side in ("src.de", "ref.en"):
@@ -338,8 +340,8 @@ def test_news_commentary(get_data, monkeypatch, server, tmp_path, name):
                 "</hl>\n<p>\n<seg id='2'>A & B  &lt;C&gt;</seg>\n</p>\n</doc>\n</refset>\n"
             )
     commentary = {
-        "training__news-commentary-v12.de-en.de": "Eins\nZwei\rdrei\n",
-        "training__news-commentary-v12.de-en.en": "One\nTwo\u0085three\n",
+        "training__news-commentary-v12.de-en.de": f"Eins\nZwei\rdrei\n\n{'ab,' * 26}\n",
+        "training__news-commentary-v12.de-en.en": "One\nTwo\u0085three\nx\ny\n",
     }
     server.files = {
         "training-parallel-nc-v12.tgz": archive(**commentary),
@@ -349,13 +351,17 @@ def test_news_commentary(get_data, monkeypatch, server, tmp_path, name):
     assert get_data.main([name, "--out", str(tmp_path), "--mirror", server.url]) == 0
     assert len(server.requests) == 2
     assert read(tmp_path) == {
-        "train.de": "Eins\nZwei drei\n",
-        "train.en": "One\nTwo\u0085three\n",
+        "train.de": f"Eins\nZwei drei\n\n{'ab,' * 26}\n",
+        "train.en": "One\nTwo\u0085three\nx\ny\n",
         "dev.de": "2014 src.de\nA & B <C>\n2015 src.de\nA & B <C>\n",
         "dev.en": "2014 ref.en\nA & B <C>\n2015 ref.en\nA & B <C>\n",
         "test.de": "2016 src.de\nA & B <C>\n",
         "test.en": "2016 ref.en\nA & B <C>\n",
     }
+    # The paper counts its pairs without the empty ones and those over 50 tokens.
+    said = capsys.readouterr()
+    assert "train: 2 pairs of 1 to 50 tokens" in said.out
+    assert "2 pairs; published are 255,591 (-255,589, -100.00 %)" in said.err
 
 
 def test_an_archive_without_its_members(get_data, monkeypatch, server, tmp_path, capsys):

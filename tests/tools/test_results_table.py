@@ -1,4 +1,4 @@
-"""The results in README.md are those of the files in results/."""
+"""The results in docs/results.md are those of the files in results/."""
 
 import copy
 import importlib.util
@@ -59,7 +59,7 @@ def call(tmp_path, capsys):
 
     def call(page, *words):
         (tmp_path / "page.md").write_text(page)
-        flags = ["--readme", str(tmp_path / "page.md"), "--results", str(tmp_path / "results")]
+        flags = ["--page", str(tmp_path / "page.md"), "--results", str(tmp_path / "results")]
         code = results_table.main([*flags, *words])
         return code, (tmp_path / "page.md").read_text(), capsys.readouterr().err
 
@@ -110,5 +110,5 @@ def test_other_json_is_named(call, tmp_path):
     assert code == 2 and "other.json is no results.json of an experiment" in said
 
 
-def test_the_readme_is_current():
+def test_the_page_is_current():
     assert results_table.main(["--check"]) == 0

@@ -42,7 +42,7 @@ def settings(tmp_path):
 @pytest.fixture(scope="session")
 def encoded():
     """Return 30 random pairs as ids."""
-    from aevnmt_tf.data.encode import EncodedPairs, Sequences
+    from aevnmt_tf.data.pair_encoding import EncodedPairs, Sequences
 
     random = np.random.default_rng(3)
 
@@ -85,6 +85,8 @@ class ToyModel(keras.Model):
         self.bad = tf.constant(list(bad), tf.int64)
         self.on_batch = on_batch
         self.built = True
+        self.source_lm = self.posterior = "there"  # so that every report key is
+        self.prediction = None
         self.kernel = self.add_weight(shape=(3,), initializer="ones", name="kernel")
         self.batches = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
@@ -95,7 +97,11 @@ class ToyModel(keras.Model):
     def get_config(self):
         return {}
 
-    def train_step(self, batch):
+    def counters(self):
+        names = ("batches", "updates", "pending_pairs")
+        return {name: getattr(self, name) for name in names}
+
+    def train_on(self, batch):
         if self.on_batch is not None:
             tf.py_function(lambda n: self.on_batch(int(n)), [self.batches], [])
         with tf.GradientTape() as tape:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf import run_directory
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.training import checkpoints, snapshots
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import run_directory
+from aevnmt_tf.training import checkpoints
 
 
 def small_model(seed=0):
@@ -151,7 +151,9 @@ def test_best_holds_one_snapshot_whatever_its_step(tmp_path):
     folder = run_directory.find_weights(tmp_path)
     assert json.loads((folder / "state.json").read_text())["bleu"] == 2.0
     other = Run(tmp_path, seed=9)
-    assert other.checkpoints.load_best() == 3
+    (best,) = run_directory.listing(other.checkpoints.best_folder)
+    assert run_directory.step_of(best) == 3
+    run_directory.load_weights(other.model, best)
     assert_equal(other.model.get_weights(), run.model.get_weights())
 
 
@@ -211,23 +213,6 @@ def test_average_is_the_mean_of_the_last(tmp_path):
     assert len(evaluated) == 2
 
 
-@pytest.mark.parametrize(
-    "best, average, found",
-    [(7.0, 8.0, "average"), (7.0, 6.0, "best"), (7.0, 7.0, "best"), (7.0, None, "best")],
-)
-def test_the_higher_score_on_dev_is_loaded(tmp_path, best, average, found):
-    run = Run(tmp_path)
-    run.step()
-    run.checkpoints.save(1, {})
-    run.checkpoints.save_best(1, {"dev_bleu": best})
-    scores = {} if average is None else {"dev_bleu": average}
-    run.checkpoints.save_average(1, build=small_model, evaluate=lambda _: scores)
-    assert run_directory.find_weights(tmp_path).parent.name == found
-    for choice in ("best", "average"):
-        folder = run_directory.find_weights(tmp_path, checkpoint=choice)
-        assert folder.parent.name == choice
-
-
 def fail_with(code):
     def fail(*_, **__):
         raise OSError(code, os.strerror(code))
@@ -238,7 +223,7 @@ def fail_with(code):
 @pytest.mark.parametrize(
     ("code", "words"), [(errno.ENOSPC, "disk is full"), (errno.EACCES, "no permission")]
 )
-@pytest.mark.parametrize("where", ["os.fsync", "os.rename", "pathlib.Path.write_text"])
+@pytest.mark.parametrize("where", ["os.fsync", "os.rename", "pathlib.Path.replace"])
 def test_disk_troubles_are_sentences(tmp_path, monkeypatch, code, words, where):
     run = Run(tmp_path)
     run.step()
@@ -313,30 +298,3 @@ def test_a_kill_at_any_operation_leaves_a_whole_checkpoint(tmp_path, monkeypatch
         if finished:
             break
     assert finished and moments > 8
-
-
-def test_find_weights_says_what_is_missing(tmp_path):
-    with pytest.raises(UserError, match="no run in"):
-        run_directory.find_weights(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="no usable weights in best/ or checkpoints/"):
-        run_directory.find_weights(tmp_path)
-    run = Run(tmp_path)
-    run.checkpoints.save(1, {})
-    assert run_directory.step_of(run_directory.find_weights(tmp_path)) == 1
-    with pytest.raises(UserError, match="in average/"):
-        run_directory.find_weights(tmp_path, checkpoint="average")
-
-
-def test_weights_of_another_shape_are_refused(tmp_path):
-    run = Run(tmp_path)
-    folder = run.checkpoints.save(1, {})
-    other = keras.Sequential([keras.layers.Dense(5)])
-    other.build((None, 2))
-    with pytest.raises(UserError, match="does not fit the model"):
-        run_directory.load_weights(other, folder)
-
-
-def test_snapshot_sentence_for_an_out_dir_that_is_a_file(tmp_path):
-    (tmp_path / "run").write_text("not a folder")
-    with pytest.raises(UserError, match="cannot save"):
-        snapshots.publish(tmp_path / "run" / "checkpoints", step=1, write=lambda _: None)

@@ -6,7 +6,7 @@ import types
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.training import distribution
 
 

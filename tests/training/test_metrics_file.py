@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.training.metrics_file import MetricsFile
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from aevnmt_tf import hparams
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.training import ownership
 
 
@@ -136,7 +136,7 @@ def test_a_second_process_is_refused(settings, tmp_path):
 
 def test_out_dir_is_a_file(settings, tmp_path):
     (tmp_path / "run").write_text("")
-    with pytest.raises(UserError, match="cannot write into out_dir"):
+    with pytest.raises(UserError, match="cannot write into .*run"):
         claim(settings())
 
 
@@ -154,7 +154,7 @@ def no_room():
 def test_a_full_disk_is_a_sentence_that_names_the_lock(settings, tmp_path):
     with pytest.raises(UserError) as error, no_room():
         claim(settings())
-    assert str(error.value) == f"cannot write {tmp_path / 'run' / '.lock'}: file too large"
+    assert str(error.value) == f"cannot write {tmp_path / 'run' / '.lock'}: file too large."
     claim(settings())  # and the directory is free again
 
 

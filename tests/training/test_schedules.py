@@ -27,6 +27,18 @@ def test_kl_weight(updates, steps, expected):
     assert float(tensor) == expected
 
 
+def test_cycles_of_annealing():
+    """Up for 10 updates, 1 for 10, three times; then 1 for good."""
+    for updates, expected in {0: 0, 5: 0.5, 10: 1, 19: 1, 20: 0, 22: 0.2, 35: 1}.items():
+        assert schedules.kl_weight(updates, 10, cycles=3) == pytest.approx(expected)
+        tensor = schedules.kl_weight(tf.constant(updates, tf.int64), 10, cycles=3)
+        assert float(tensor) == pytest.approx(expected)
+    after = [schedules.kl_weight(updates, 10, cycles=3) for updates in (40, 45, 50, 60, 1000)]
+    assert after == [0.0, 0.5, 1.0, 1.0, 1.0]
+    one = [schedules.kl_weight(updates, 10, cycles=1) for updates in range(50)]
+    assert one == [schedules.kl_weight(updates, 10) for updates in range(50)]
+
+
 def test_kl_weight_of_a_variable_follows_it_inside_a_graph():
     updates = tf.Variable(0, dtype=tf.int64)
 

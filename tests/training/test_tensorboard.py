@@ -9,8 +9,9 @@ from tensorboard.backend.event_processing import plugin_event_accumulator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.training.tensorboard import TRAIN_SCALARS, TensorBoard
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.training import report_keys
+from aevnmt_tf.training.tensorboard import TensorBoard
 
 
 def read(folder):
@@ -32,22 +33,23 @@ def logs(tmp_path):
 
 
 def test_train_and_dev_scalars(tmp_path, logs):
-    logs.report(10, {name: float(n) for n, name in enumerate(TRAIN_SCALARS)})
-    logs.evaluation(10, {"step": 10, "dev_bleu": 31.5, "dev_active_units": 7, "dev_x": "no"})
+    logs.scalars(10, {name: float(n) for n, name in enumerate(report_keys.KEYS)})
+    logs.scalars(10, {"dev_bleu": 31.5, "dev_active_units": 7, "dev_x": "no"})
     train, dev = read(tmp_path / "train"), read(tmp_path / "dev")
-    assert sorted(train.Tags()["tensors"]) == sorted(TRAIN_SCALARS)
-    for number, name in enumerate(TRAIN_SCALARS):
-        assert value(train, name, 10) == number
-    assert sorted(dev.Tags()["tensors"]) == ["active_units", "bleu"]
-    assert value(dev, "bleu", 10) == 31.5
+    groups = {tag.split("/")[0] for tag in train.Tags()["tensors"]}
+    assert groups == {"loss", "latent", "optimisation", "speed"}
+    for number, name in enumerate(report_keys.KEYS):
+        assert value(train, report_keys.tag(name), 10) == number
+    assert sorted(dev.Tags()["tensors"]) == ["latent/active_units", "quality/bleu"]
+    assert value(dev, "quality/bleu", 10) == 31.5
 
 
 def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
     def write(steps, **options):
         board = TensorBoard(tmp_path, **options)
         for step, score in steps:
-            board.report(step, {"kl": score})
-            board.evaluation(step, {"dev_bleu": score})
+            board.scalars(step, {"kl": score})
+            board.scalars(step, {"dev_bleu": score})
         board.close()
         # Nobody resumes within a second. The oldest first, or it would be written over.
         for path in sorted(tmp_path.glob("*/events.out.tfevents.*")):
@@ -65,10 +67,10 @@ def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
 
     write([(1, 1.0), (2, 2.0), (3, 3.0)], first_steps={"train": 1, "dev": 1})
     write([(3, 30.0), (4, 40.0)], first_steps={"train": 3, "dev": 2})
-    assert found("train", "kl") == [(1, 1.0), (2, 2.0), (3, 30.0), (4, 40.0)]
-    assert found("dev", "bleu") == [(1, 1.0), (3, 30.0), (4, 40.0)]
+    assert found("train", "latent/kl") == [(1, 1.0), (2, 2.0), (3, 30.0), (4, 40.0)]
+    assert found("dev", "quality/bleu") == [(1, 1.0), (3, 30.0), (4, 40.0)]
     write([(5, 50.0)])
-    assert [step for step, _ in found("train", "kl")] == [1, 2, 3, 4, 5]
+    assert [step for step, _ in found("train", "latent/kl")] == [1, 2, 3, 4, 5]
 
 
 def test_histogram_image_and_tables(tmp_path, logs):
@@ -76,10 +78,9 @@ def test_histogram_image_and_tables(tmp_path, logs):
     logs.attention(5, [np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)])
     logs.translations(5, [("a | b", "c", "d")])
     logs.prior_samples(5, [("e", "f")])
-    logs.evaluation(5, {})
     dev = read(tmp_path / "dev")
     assert set(dev.Tags()["tensors"]) == {
-        "kl_by_dimension",
+        "latent/kl_by_dimension",
         "attention/0",
         "attention/1",
         "translations",
@@ -92,19 +93,37 @@ def test_histogram_image_and_tables(tmp_path, logs):
 def test_settings_for_the_hparams_tab(tmp_path, logs):
     settings = {"num_units": 8, "optimizer": "adam", "out_dir": None, "metrics": ["bleu"]}
     logs.settings(types.SimpleNamespace(to_dict=lambda: settings))
-    logs.evaluation(1, {})
     dev = read(tmp_path / "dev")
-    data = dev.summary_metadata["_hparams_/session_start_info"].plugin_data.content
-    info = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+
+    def content(name):
+        data = dev.summary_metadata[f"_hparams_/{name}"].plugin_data.content
+        return plugin_data_pb2.HParamsPluginData.FromString(data)
+
+    info = content("session_start_info").session_start_info
     assert set(info.hparams) == {"num_units", "optimizer", "metrics"}
     assert info.hparams["num_units"].number_value == 8
+    experiment = content("experiment").experiment
+    # What differs from the defaults comes first.
+    assert [one.name for one in experiment.hparam_infos] == [
+        "metrics",
+        "num_units",
+        "optimizer",
+    ]
+    first = [metric.name.tag for metric in experiment.metric_infos][:2]
+    assert first == ["quality/bleu", "latent/kl"]
+
+
+def test_a_warning_is_a_text(tmp_path, logs):
+    logs.warning(3, "z has collapsed")
+    (text,) = read(tmp_path / "dev").Tensors("warnings")
+    assert text.step == 3 and b"collapsed" in text.tensor_proto.string_val[0]
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda logs: logs.report(1, {"loss": 1.0}),
-        lambda logs: logs.evaluation(1, {"dev_bleu": 1.0}),
+        lambda logs: logs.scalars(1, {"loss": 1.0}),
+        lambda logs: logs.scalars(1, {"dev_bleu": 1.0}),
         lambda logs: logs.kl_by_dimension(1, np.zeros(3, np.float32)),
         lambda logs: logs.attention(1, [np.zeros((4, 6, 3), np.uint8)]),
         lambda logs: logs.translations(1, [("a", "b", "c")]),

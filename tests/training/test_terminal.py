@@ -72,3 +72,11 @@ def test_durations():
     assert terminal.duration(None) == ""
     assert terminal.duration(59.6) == "1:00 left"
     assert terminal.duration(-5) == "0:00 left"
+
+
+def test_a_system_shows_what_it_has():
+    cond = {"pairs_per_second": 10.0, "nll_y": 9.25, "skipped": 0}
+    assert terminal.summary(cond) == "10 pairs/s  nll_y 9.25"
+    joint = {"dev_bleu": 1.0, "dev_chrf": 2.0, "dev_elbo": -19.25, "dev_nll_x": 10.0}
+    text = terminal.dev_summary(joint | {"dev_nll_y": 9.25})
+    assert text == "dev BLEU 1.00  chrF 2.00  nll_x 10.00  nll_y 9.25"

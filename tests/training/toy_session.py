@@ -6,11 +6,11 @@ import os
 
 import tensorflow as tf
 
-from aevnmt_tf import run_directory
-from aevnmt_tf.training.evaluation import Evaluation
-from aevnmt_tf.training.loop import Loop
+from aevnmt_tf.storage import run_directory
+from aevnmt_tf.training.dev_evaluation import DevEvaluation
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.stopping import StoppingRule
+from aevnmt_tf.training.training_loop import TrainingLoop
 
 
 class Dev:
@@ -26,7 +26,7 @@ class Dev:
         self.steps.append(step)
         bleu = float(self.scores.get(step, 1.0))
         names = ("chrf", "elbo", "nll_x", "nll_y", "kl")
-        return Evaluation(
+        return DevEvaluation(
             values={"dev_bleu": bleu, **{f"dev_{name}": 0.5 for name in names}},
             bleu=bleu,
             translations=[("source", "reference", "translation")],
@@ -41,7 +41,7 @@ class Session:
         self.stream = io.StringIO()
         rule = StoppingRule.of(hp, has_dev=evaluate is not None)
         self.model = model
-        self.loop = Loop(
+        self.loop = TrainingLoop(
             hp,
             strategy=tf.distribute.get_strategy(),
             model=model,

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import hparams
-from aevnmt_tf.training import step
+from aevnmt_tf.training import train_step
 
 ROWS, SHARD = 5, 3
 CASES = {
@@ -53,8 +53,8 @@ def train(strategy, settings):
         **settings,
     )
     with strategy.scope():
-        model = step.build(hp, 11, 11)
-    run = tf.function(lambda batch: strategy.run(model.train_step, (batch,)))
+        model = train_step.build(hp, 11, 11)
+    run = tf.function(lambda batch: strategy.run(model.train_on, (batch,)))
     for batch in batches():
         size = SHARD if strategy.num_replicas_in_sync > 1 else ROWS
 

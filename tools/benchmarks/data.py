@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from aevnmt_tf import command, hparams
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command
 
 from . import machine, report
 
@@ -25,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
-    from aevnmt_tf.data.prepare import ensure_prepared
+    from aevnmt_tf.data.corpus_preparation import ensure_prepared
 
     hp = hparams.from_args(args).replace(dev_prefix=None, test_prefix=None)  # not needed
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +54,7 @@ def measure(prepared) -> dict:
         pass
     end, cpu_end = time.perf_counter(), time.process_time()
     memory = machine.peak_memory_mb()
-    pairs = data.plan.pairs_per_epoch
+    pairs = data.order.pairs_per_epoch
     return {
         "pairs": pairs,
         "pairs_per_second_from_text": round(pairs / (end - start), 1),

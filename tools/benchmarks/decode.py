@@ -13,9 +13,9 @@ import itertools
 import statistics
 import time
 
-from aevnmt_tf import command
-from aevnmt_tf.errors import UserError
-from aevnmt_tf.machine import many_sentences
+from aevnmt_tf.cli import command
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.machine import tune_for_throughput
 
 from . import machine, report
 
@@ -51,7 +51,7 @@ def _positive(word):
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     lines = read(args.src, args.sentences)
-    many_sentences()  # as `aevnmt translate`
+    tune_for_throughput()  # as `aevnmt translate`
     from aevnmt_tf import translator as translators
 
     translator = translators.load(
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
 
 def read(path: str, number: int) -> list[str]:
     """The first lines of a file that are not empty."""
-    from aevnmt_tf.data import line_files
+    from aevnmt_tf.storage import line_streams
 
-    with line_files.open_input(path) as stream:
-        reader = line_files.Reader(stream, name=path)
+    with line_streams.open_input(path) as stream:
+        reader = line_streams.Reader(stream, name=path)
         lines = list(itertools.islice((line for line in reader if line.strip()), number))
     if len(lines) < number and reader.problem:
         raise UserError(reader.problem)

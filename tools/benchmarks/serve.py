@@ -20,8 +20,8 @@ import sys
 import time
 from pathlib import Path
 
-from aevnmt_tf import command, flags
-from aevnmt_tf.errors import UserError
+from aevnmt_tf.cli import command, flags
+from aevnmt_tf.cli.errors import UserError
 
 from . import machine, report
 
@@ -77,10 +77,10 @@ def sentences(args: argparse.Namespace) -> list[str]:
         return [
             " ".join(dice.choices(WORDS, k=dice.randint(4, 16))) for _ in range(args.sentences)
         ]
-    from aevnmt_tf.data import line_files
+    from aevnmt_tf.storage import line_streams
 
-    with line_files.open_input(args.src) as stream:
-        reader = line_files.Reader(stream, name=args.src)
+    with line_streams.open_input(args.src) as stream:
+        reader = line_streams.Reader(stream, name=args.src)
         filled = (line for line in reader if line.strip())
         lines = list(itertools.islice(filled, args.sentences))
     if len(lines) < args.sentences and reader.problem:

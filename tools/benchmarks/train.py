@@ -14,7 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from aevnmt_tf import command, hparams
+from aevnmt_tf import hparams
+from aevnmt_tf.cli import command
 
 from . import machine, report
 
@@ -33,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
-    from aevnmt_tf.data.prepare import ensure_prepared
+    from aevnmt_tf.data.corpus_preparation import ensure_prepared
 
     hp = hparams.from_args(args).replace(dev_prefix=None, test_prefix=None)  # not needed
     with tempfile.TemporaryDirectory() as folder:
@@ -56,15 +57,13 @@ def measure(prepared, *, steps: int, warm_up: int) -> dict:
     import tensorflow as tf
 
     from aevnmt_tf.data import load_training_data
-    from aevnmt_tf.training import step
+    from aevnmt_tf.training import train_step
 
     hp, x, y = prepared.hp, prepared.x_tokenizer, prepared.y_tokenizer
     data = load_training_data(hp, x_tokenizer=x, y_tokenizer=y)
-    model = step.build(hp, x.vocab_size, y.vocab_size)
+    model = train_step.build(hp, x.vocab_size, y.vocab_size)
     dataset = data.dataset()
-    train = tf.function(
-        model.train_step, input_signature=[dataset.element_spec], autograph=False
-    )
+    train = tf.function(model.train_on, input_signature=[dataset.element_spec], autograph=False)
     seconds, first, shapes = [], [], set()
     counts = dict.fromkeys((*COUNTED, "pairs", "padded_tokens"), 0)
     for number, batch in enumerate(dataset):
@@ -85,7 +84,7 @@ def measure(prepared, *, steps: int, warm_up: int) -> dict:
     total = sum(seconds)
     return {
         "model_type": hp.model_type,
-        "jit_compile": step.resolve_jit(hp.jit_compile),
+        "jit_compile": train_step.resolve_jit(hp.jit_compile),
         "steps": len(seconds),
         "seconds": total,
         "ms_per_step": 1e3 * statistics.median(seconds),

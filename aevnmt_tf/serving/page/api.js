@@ -22,6 +22,7 @@ export class Model {
     this.url = `v1/models/${encodeURIComponent(name)}`;
     this.version = null;
     this.signatures = {};
+    this.text = {};
   }
 
   // Reads the version that is served and, where that is a new one, its signatures.
@@ -35,6 +36,7 @@ export class Model {
     if (newest !== this.version) {
       const { metadata } = await ask(`${this.url}/metadata`);
       this.signatures = metadata.signature_def.signature_def;
+      this.text = metadata.text || {}; // what kind of text it takes; only this server says so
       this.version = newest;
     }
   }

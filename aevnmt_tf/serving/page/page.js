@@ -69,8 +69,14 @@ async function use(name) {
 
 // What the header and the explanations say about the model.
 function describe() {
-  const one = $("model").hidden ? `model ${model.name}, ` : "";
+  const named = $("model").hidden && model.name !== document.title;
+  const one = named ? `model ${model.name}, ` : "";
   $("model-state").textContent = `${one}version ${model.version}`;
+  const { source, target } = model.text;
+  $("source-title").textContent = source?.lang ? `Source (${source.lang})` : "Source";
+  $("translation-title").textContent = target?.lang ? `Translation (${target.lang})` : "Translation";
+  $("takes").hidden = !source?.note;
+  $("takes").textContent = `The model takes ${source?.note}.`;
   const kind = model.kind();
   $("samples-title").textContent = SAMPLES[kind].title;
   $("samples-note").textContent = SAMPLES[kind].note;

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from aevnmt_tf.serving import batching_file
-from aevnmt_tf.serving import export as exporting
+from aevnmt_tf.serving import saved_model as exporting
 from tests import tiny_export
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

@@ -1,1 +1,0 @@
-"""Analysis: metrics, plots and the projector."""

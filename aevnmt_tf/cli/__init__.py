@@ -1,0 +1,1 @@
+"""What all verbs share: commands, flags, errors and exit codes, progress, the machine."""

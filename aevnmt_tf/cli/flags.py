@@ -1,0 +1,86 @@
+"""Flags that several verbs share: kinds of numbers, and which run."""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
+
+
+def number(kind: type, is_good: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    """Return a type for argparse: an int or float that must be `what`."""
+
+    def parse(word: str) -> Any:
+        value = kind(word)
+        if not is_good(value):
+            raise argparse.ArgumentTypeError(f"must be {what}, not {word}")
+        return value
+
+    parse.__name__ = kind.__name__  # argparse shows it where `kind` refuses the word
+    return parse
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return a type for argparse: an int from `least` to LARGEST."""
+
+    def parse(word: str) -> int:
+        value = int(word)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more, not {word}")
+        if value > LARGEST:
+            raise argparse.ArgumentTypeError(f"must be {LARGEST} or less, not {word}")
+        return value
+
+    parse.__name__ = "int"
+    return parse
+
+
+natural = at_least(0)
+positive = at_least(1)
+seed = number(int, lambda n: 0 <= n <= LARGEST, f"from 0 to {LARGEST}")
+share = number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
+above_zero = number(float, lambda n: 0 < n < float("inf"), "above 0")
+
+
+def add_run(p: argparse.ArgumentParser) -> None:
+    """--model and --checkpoint: the one run that a command loads."""
+    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
+    add_checkpoint(p)
+
+
+def add_runs(p: argparse.ArgumentParser) -> None:
+    """--model and --checkpoint: one run, or several as an ensemble."""
+    p.add_argument(
+        "--model",
+        required=True,
+        action="extend",
+        nargs="+",
+        metavar="RUN",
+        help="out_dir of a training run; several with equal vocabularies: an ensemble",
+    )
+    add_checkpoint(p)
+
+
+def add_checkpoint(p: argparse.ArgumentParser) -> None:
+    """--checkpoint: which weights of a run."""
+    p.add_argument(
+        "--checkpoint",
+        choices=("best", "last", "average"),
+        help="default: best or average, whichever has the higher dev BLEU",
+    )
+
+
+def add_errors(p: argparse.ArgumentParser) -> None:
+    """--errors: what to do about invalid UTF-8."""
+    p.add_argument(
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="what to do about invalid UTF-8: stop at it, or replace it",
+    )
+
+
+def add_lengths(p: argparse.ArgumentParser) -> None:
+    """--src_max_len_infer and --tgt_max_len_infer."""
+    p.add_argument("--src_max_len_infer", type=positive, metavar="N", help="cut longer lines")
+    p.add_argument("--tgt_max_len_infer", type=positive, metavar="N", help="longest output")

@@ -1,0 +1,226 @@
+"""Settings, each declared once: its type, values, default and help, and its flag."""
+
+import argparse
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from aevnmt_tf.cli.errors import UserError, did_you_mean
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One setting: its name, type, default, help and the values that it takes.
+
+    `also` lists values of another type; `many` says that the value is a list (True), or a
+    single value or a list ("either").
+    """
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    choices: tuple[Any, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    also: tuple[Any, ...] = ()
+    many: bool | Literal["either"] = False
+    group: str = ""
+
+    @property
+    def nullable(self) -> bool:
+        """Whether null is a value of this setting."""
+        return self.default is None
+
+    def describe(self) -> str:
+        """Return the values allowed, in words: `a whole number of at least 1`."""
+        if self.choices:
+            words = " or ".join("null" if c is None else json.dumps(c) for c in self.choices)
+        elif self.type is bool:
+            words = "true or false"
+        else:
+            words = {int: "whole number", float: "number", str: "text"}[self.type]
+            words = f"{words}s" if self.many is True else f"a {words}"
+            limits = {
+                "of at least": self.at_least,
+                "above": self.above,
+                "of at most": self.at_most,
+                "below": self.below,
+            }
+            shown = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+            words = f"{words} {' and '.join(shown)}".rstrip()
+        if self.many:
+            words = f"a list of {words}" if self.many is True else f"{words} or a list of them"
+        words += "".join(f" or {json.dumps(value)}" for value in self.also)
+        return words + (" or null" if self.nullable and None not in self.choices else "")
+
+    def check(self, value: Any) -> Any:
+        """Return the value in the type of this setting.
+
+        ValueError where it is none of its values.
+        """
+        if value is None and self.nullable:
+            return None
+        if any(type(value) is type(other) and value == other for other in self.also):
+            return value
+        if self.many and isinstance(value, (list, tuple)) and value:
+            return tuple(self._check_one(item) for item in value)
+        if self.many is True:
+            # TF-NMT writes lists as text, too: "bleu,rouge".
+            if self.type is not str or not isinstance(value, str) or not value.strip(","):
+                raise ValueError(self._complaint(value))
+            return tuple(self._check_one(item) for item in _split(value))
+        return self._check_one(value)
+
+    def read(self, text: str) -> Any:
+        """Return what a flag's text would be in a file; it is still to be checked."""
+        if text.lower() in ("null", "none") and (self.nullable or self.type is not str):
+            return None
+        if self.many and text.lstrip().startswith("["):
+            try:
+                return json.loads(text)
+            except json.JSONDecodeError:
+                raise ValueError(self._complaint(text)) from None
+        if self.many and (self.many is True or "," in text):
+            return [self._from_text(item) for item in _split(text)]
+        return self._from_text(text)
+
+    def _from_text(self, text: Any) -> Any:
+        if self.type is bool or self.also:
+            text = {"true": True, "false": False}.get(text.lower(), text)
+        if self.type in (int, float) and isinstance(text, str):
+            for number in (int, float):
+                try:
+                    return number(text)
+                except ValueError:
+                    pass
+        return text
+
+    def _check_one(self, value: Any) -> Any:
+        if self.type is str and self.choices and isinstance(value, bool):
+            value = json.dumps(value)  # jit_compile: true
+        if self.type is float and type(value) is int and abs(value) < 1e300:
+            value = float(value)
+        if self.type is int and type(value) is float and value.is_integer():
+            value = int(value)
+        good = type(value) is self.type and (not self.choices or value in self.choices)
+        if good and self.type in (int, float):
+            good = (
+                math.isfinite(value)
+                and (self.at_least is None or value >= self.at_least)
+                and (self.at_most is None or value <= self.at_most)
+                and (self.above is None or value > self.above)
+                and (self.below is None or value < self.below)
+            )
+        if good and self.type is str and not self.choices:
+            good = bool(value)
+        if not good:
+            raise ValueError(self._complaint(value))
+        return value
+
+    def _complaint(self, value: Any) -> str:
+        texts = [choice for choice in self.choices if isinstance(choice, str)]
+        hint = did_you_mean(value, texts) if isinstance(value, str) else ""
+        shown = json.dumps(value, ensure_ascii=False, default=repr)
+        return f"{self.name} must be {self.describe()}, not {shown}{hint or '.'}"
+
+
+def _split(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+Parse = Callable[[Any], Any]
+
+
+def add_flag(
+    parser: argparse._ActionsContainer,
+    setting: Setting,
+    *,
+    check: Parse | None = None,
+    default: Any = argparse.SUPPRESS,
+) -> None:
+    """Add the flag of a setting, which reads and shows values as its declaration says.
+
+    Args:
+        parser: A parser or a group of one.
+        setting: The declaration.
+        check: From what the flag's text stands for to a good value, or a UserError; None:
+            the declaration's own check.
+        default: Of the parsed flag; without one, a flag that is not given is absent.
+    """
+    shown = "" if setting.nullable else f" (default: {show(setting.default)})"
+    parser.add_argument(
+        f"--{setting.name}",
+        type=functools.partial(_parse, setting, check or setting.check),
+        default=default,
+        metavar=_metavar(setting),
+        help=(setting.help + shown).replace("%", "%%"),
+        nargs="?" if setting.type is bool else None,
+        const=True if setting.type is bool else None,
+    )
+
+
+def show(value: Any) -> str:
+    """Return a value as a flag would give it."""
+    if isinstance(value, tuple):
+        return ",".join(map(show, value))
+    return value if isinstance(value, str) and value else json.dumps(value)
+
+
+def _parse(setting: Setting, check: Parse, text: str) -> Any:
+    try:
+        return check(setting.read(text))
+    except ValueError as error:
+        raise UserError(f"--{setting.name}: {error}") from None
+
+
+def _metavar(setting: Setting) -> str:
+    if setting.choices:
+        return "{" + ",".join(show(choice) for choice in setting.choices) + "}"
+    one = {int: "N", float: "X", bool: "BOOL", str: "TEXT"}[setting.type]
+    return f"{one},..." if setting.many else one
+
+
+def option(type: type, default: Any, help: str, **values: Any) -> Any:
+    """Return a dataclass field that declares a setting; `values` as in Setting."""
+    return dataclasses.field(default=default, metadata={"type": type, "help": help, **values})
+
+
+def declared(options: type) -> list[Setting]:
+    """Return the settings that the fields of a dataclass declare with `option`."""
+    fields = dataclasses.fields(options)
+    return [
+        Setting(one.name, default=one.default, **one.metadata) for one in fields if one.metadata
+    ]
+
+
+def check_options(options: Any) -> None:
+    """Raise UserError where a dataclass has a value that its settings do not take."""
+    for setting in declared(type(options)):
+        try:
+            object.__setattr__(
+                options, setting.name, setting.check(getattr(options, setting.name))
+            )
+        except ValueError as error:
+            raise UserError(str(error)) from None
+
+
+def add_flags(parser: argparse._ActionsContainer, options: type) -> None:
+    """Add the flags of all settings of a dataclass, group by group."""
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    for setting in declared(options):
+        if setting.group not in groups:
+            assert isinstance(parser, argparse.ArgumentParser)
+            groups[setting.group] = parser.add_argument_group(setting.group)
+        add_flag(groups[setting.group], setting)
+
+
+def given(args: argparse.Namespace, options: type) -> dict[str, Any]:
+    """Return the settings of a dataclass that the command line gives."""
+    names = [setting.name for setting in declared(options)]
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}

@@ -1,0 +1,50 @@
+"""Tables for people: rich's on a terminal, plain columns elsewhere."""
+
+import sys
+from collections.abc import Collection, Sequence
+from typing import TextIO
+
+
+def show(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    file: TextIO | None = None,
+    title: str | None = None,
+    faint: Collection[int] = (),
+) -> None:
+    """Print a table.
+
+    Args:
+        headers: of the columns; a column of numbers has a header that starts with ">".
+        rows: cells, as text.
+        file: where to; None: stdout.
+        title: a line above it.
+        faint: numbers of rows that a terminal shows less brightly.
+    """
+    file = file or sys.stdout
+    if file.isatty():
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table(title=title, title_justify="left", header_style="bold")
+        for header in headers:
+            is_number = header.startswith(">")
+            table.add_column(
+                header.lstrip(">"), justify="right" if is_number else "left", no_wrap=True
+            )
+        for number, row in enumerate(rows):
+            table.add_row(*map(escape, row), style="dim" if number in faint else None)
+        Console(file=file).print(table)
+        return
+    if title:
+        print(title, file=file)
+    plain = [[header.lstrip(">") for header in headers], *rows]
+    widths = [max(map(len, column)) for column in zip(*plain, strict=True)]
+    for row in plain:
+        cells = [
+            cell.rjust(width) if header.startswith(">") else cell.ljust(width)
+            for cell, width, header in zip(row, widths, headers, strict=True)
+        ]
+        print("  ".join(cells).rstrip(), file=file)

@@ -1,0 +1,302 @@
+"""Which pairs are in which batch: a pure function of the seed, the epoch and the lengths.
+
+Nothing is remembered between batches, so a run resumed at step n starts with batch n at once,
+and all workers agree without talking. Everything is drawn inside the graph: Python code in
+tf.data's threads can hang a process that ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+FILLER = -1  # in place of a pair's index: a row that fills a batch and weighs nothing
+GROUP_BITS = 15  # the rest of a sort key's 63 bits is random
+_GOLDEN = 0x9E3779B97F4A7C15
+
+Number: TypeAlias = "int | tf.Tensor"  # a whole number, known now or in the graph
+
+
+def random_order(
+    groups: int | np.ndarray | tf.Tensor, size: int, *, key: Sequence[Number]
+) -> tf.Tensor:
+    """Return positions 0 ... size - 1 sorted by group, in random order inside each: [size].
+
+    The random bits are SplitMix64 (Steele et al. 2014): a few lines that are the same in every
+    version of every library.
+
+    Args:
+        groups: a small number for each position, or 0 for one group of all.  # [size] int64
+        size: how many.
+        key: what decides the order.
+    """
+    golden = tf.constant(_GOLDEN, tf.uint64)
+    state = tf.constant(0, tf.uint64)
+    for part in key:
+        part = part if isinstance(part, tf.Tensor) else tf.constant(part % 2**64, tf.uint64)
+        state = _mixed(state + tf.cast(part, tf.uint64) + golden)
+    bits = _mixed(state + tf.cast(tf.range(size, dtype=tf.int64), tf.uint64) * golden)
+    bits = tf.cast(_shifted(bits, GROUP_BITS + 1), tf.int64)
+    return tf.argsort(_captured(groups) * 2 ** (63 - GROUP_BITS) + bits, stable=True)
+
+
+def _mixed(bits: tf.Tensor) -> tf.Tensor:
+    bits = (bits ^ _shifted(bits, 30)) * tf.constant(0xBF58476D1CE4E5B9, tf.uint64)
+    bits = (bits ^ _shifted(bits, 27)) * tf.constant(0x94D049BB133111EB, tf.uint64)
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: tf.Tensor, places: int) -> tf.Tensor:
+    return tf.bitwise.right_shift(bits, tf.constant(places, tf.uint64))
+
+
+def _captured(values: int | np.ndarray | tf.Tensor) -> int | tf.Tensor:
+    """Return an array as a tensor that a graph captures, not a constant in its definition."""
+    if isinstance(values, np.ndarray):
+        with tf.init_scope(), tf.device("CPU:0"):
+            return tf.constant(values)
+    return values
+
+
+@dataclass(frozen=True)
+class BatchStream:
+    """Batches of equal size and similar lengths; an epoch has the same number every time.
+
+    Batches are cut from the largest bucket down. The last batch of a bucket is made full with
+    pairs of the next smaller one, which fit as well; only the smallest bucket's has fillers.
+
+    A pair of corpus c comes `ratios[c]` times an epoch. Of a ratio's fraction, 0.3 say, each
+    epoch takes another sample without replacement: 30 % of the corpus, of every bucket alike.
+
+    Args:
+        buckets: the bucket of each pair; a larger one holds the pairs of all smaller.  # [N]
+        corpus: the corpus of each pair.  # [N]
+        ratios: one number for each corpus.
+        batch_size: rows of a batch.
+        seed: of the shuffling.
+        number: tells streams with the same seed apart.
+    """
+
+    buckets: np.ndarray
+    corpus: np.ndarray
+    ratios: tuple[float, ...]
+    batch_size: int
+    seed: int
+    number: int = 0
+    counts: np.ndarray = field(init=False, repr=False)  # pairs of an epoch by bucket [K]
+    batches: np.ndarray = field(init=False, repr=False)  # batches of an epoch by bucket [K]
+    _certain: np.ndarray = field(init=False, repr=False)  # pairs of every epoch
+    _groups: np.ndarray = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
+    _sampled: np.ndarray = field(init=False, repr=False)  # places in a shuffled order by group
+    _layout: np.ndarray = field(init=False, repr=False)  # places in an order by bucket
+    _largest: np.ndarray = field(init=False, repr=False)  # the bucket of each batch in _layout
+
+    def __post_init__(self) -> None:
+        """Work out what all epochs share."""
+        num_buckets = int(self.buckets.max(initial=-1)) + 1
+        if len(self.ratios) * num_buckets > 2**GROUP_BITS:
+            raise ValueError("There are too many corpora and buckets.")
+        groups = self.corpus.astype(np.int64) * num_buckets + self.buckets
+        sizes = np.bincount(groups, minlength=len(self.ratios) * num_buckets)  # [C * K]
+        sizes = sizes.reshape(len(self.ratios), num_buckets)
+        whole = np.floor(self.ratios).astype(np.int64)  # [C]
+        fractions = np.asarray(self.ratios, np.float64) - whole
+        parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
+        counts = (whole[:, None] * sizes + parts).sum(0)  # [K]
+        layout = _layout(int(counts.sum()), self.batch_size)
+        largest = np.repeat(np.arange(num_buckets, dtype=np.int32), counts)[layout[:, 0]]
+        pairs = np.arange(len(self.buckets), dtype=np.int32)
+        shared = dict(
+            counts=counts,
+            batches=np.bincount(largest, minlength=num_buckets),
+            _certain=np.repeat(pairs, whole[self.corpus]),
+            _groups=groups,
+            _sampled=_first_of_each(sizes.reshape(-1), parts.reshape(-1)),
+            _layout=layout,
+            _largest=largest,
+        )
+        for name, value in shared.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of an epoch."""
+        return int(self.batches.sum())
+
+    def epoch(self, epoch: Number) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the pairs [num_batches, batch_size] and buckets [num_batches] of an epoch."""
+        pairs = _captured(self._certain)
+        if len(self._sampled):
+            order = self._order(self._groups, len(self._groups), epoch, purpose=2)
+            pairs = tf.concat([pairs, tf.gather(order, _captured(self._sampled))], 0)
+        buckets = tf.gather(_captured(self.buckets.astype(np.int64)), pairs)
+        order = self._order(buckets, int(self.counts.sum()), epoch, purpose=0)
+        pairs = tf.concat([tf.gather(pairs, order), [FILLER]], 0)
+        order = self._order(0, self.num_batches, epoch, purpose=1)
+        rows = tf.gather(pairs, tf.gather(_captured(self._layout), order))
+        return rows, tf.gather(_captured(self._largest), order)
+
+    def _order(
+        self, groups: int | np.ndarray | tf.Tensor, size: int, epoch: Number, *, purpose: int
+    ) -> tf.Tensor:
+        return random_order(groups, size, key=(self.seed, self.number, epoch, purpose))
+
+    def dataset(
+        self,
+        first_batch: int,
+        *,
+        columns: np.ndarray,
+        offset: int = 0,
+        samples: int = 1,
+        stride: int = 0,
+    ) -> tf.data.Dataset:
+        """Return the batches from a given one on, without end.
+
+        An element is (pairs [size], bucket [], number of the part in `columns` []).
+
+        Args:
+            first_batch: counted from the beginning of epoch 0.
+            columns: the rows of each part that is wanted of a batch, see shard_columns.
+            offset: added to the indices of pairs.
+            samples: how many segmentations a pair has; epochs take them in turn, each pair
+                starting with another one.
+            stride: from a segmentation of a pair to its next, in indices.
+        """
+        first_epoch, first_place = divmod(first_batch, self.num_batches)
+        num_parts, size = columns.shape
+
+        def draw(epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            pairs, bucket = self.epoch(epoch)
+            start = tf.where(
+                tf.equal(epoch, first_epoch), tf.constant(first_place, tf.int64), 0
+            )
+            pairs, bucket = pairs[start:], bucket[start:]
+            sample = (pairs + tf.cast(epoch % samples, pairs.dtype)) % samples
+            is_filler = tf.equal(pairs, FILLER)
+            pairs = tf.where(is_filler, pairs, pairs + offset + sample * stride)
+            pairs = tf.pad(pairs, [[0, 0], [0, 1]], constant_values=FILLER)
+            pairs = tf.reshape(tf.gather(pairs, columns, axis=1), [-1, size])
+            part = tf.tile(tf.range(num_parts), [tf.size(bucket)])
+            return pairs, tf.repeat(bucket, num_parts), part
+
+        epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max)
+        # The next epoch is drawn while this one is being trained on.
+        drawn = epochs.map(tf.autograph.experimental.do_not_convert(draw)).prefetch(1)
+        return drawn.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
+
+
+def _first_of_each(sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
+    """Return the places of the first `parts` of each of groups that follow one another."""
+    rank = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
+    return np.flatnonzero(rank < np.repeat(parts, sizes))
+
+
+def _layout(num_pairs: int, batch_size: int) -> np.ndarray:
+    """Return where in an order by bucket each row of a batch is; fillers are after its end."""
+    num_rows = -(-num_pairs // batch_size) * batch_size
+    places = num_pairs - 1 - np.arange(num_rows)  # from the last, the largest, down
+    return np.where(places < 0, num_pairs, places).reshape(-1, batch_size)
+
+
+def _apportion(sizes: np.ndarray, fraction: float) -> np.ndarray:
+    """Return whole numbers near fraction * sizes whose sum is near fraction * sum: [K]."""
+    exact = fraction * sizes
+    parts = np.floor(exact).astype(np.int64)
+    missing = int(round(exact.sum())) - int(parts.sum())
+    parts[np.argsort(parts - exact, kind="stable")[:missing]] += 1
+    return parts
+
+
+@dataclass(frozen=True)
+class BatchOrder:
+    """Batches of gold pairs, and of synthetic pairs between them.
+
+    After each gold batch come `synthetic_ratio` synthetic ones (0.5: one after every second).
+    An epoch is one of the gold pairs; the synthetic ones run through epochs of their own.
+    Synthetic pairs are numbered after the gold ones.
+    """
+
+    gold: BatchStream
+    synthetic: BatchStream | None = None
+    synthetic_ratio: float = 1.0
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Batches of an epoch, synthetic ones included."""
+        return self.gold.num_batches + self.num_synthetic
+
+    @property
+    def num_synthetic(self) -> int:
+        """Synthetic batches of an epoch."""
+        if self.synthetic is None or not self.synthetic.num_batches:
+            return 0
+        return int(np.floor(self.gold.num_batches * self.synthetic_ratio + 1e-9))
+
+    @property
+    def streams(self) -> list[tuple[BatchStream, float]]:
+        """Each stream and how many of its epochs there are in one of the gold pairs."""
+        streams = [(self.gold, 1.0)]
+        if self.synthetic is not None and self.num_synthetic:
+            streams.append((self.synthetic, self.num_synthetic / self.synthetic.num_batches))
+        return streams
+
+    @property
+    def pairs_per_epoch(self) -> int:
+        """Real pairs of an epoch; of the synthetic ones, the mean over epochs."""
+        return sum(round(epochs * int(s.counts.sum())) for s, epochs in self.streams)
+
+    @property
+    def kinds(self) -> np.ndarray:
+        """Which batches of an epoch are gold (0) and which synthetic (1): [batches]."""
+        done = np.arange(self.gold.num_batches)
+        # The same sum as in num_synthetic: 0.1 * 30 must not be a little less than 3.
+        before = np.floor(done * self.synthetic_ratio + 1e-9).astype(np.int64)
+        kinds = np.ones(self.batches_per_epoch, np.int64)
+        kinds[done + np.minimum(before, self.num_synthetic)] = 0
+        return kinds
+
+    def first_batches(self, step: int) -> tuple[int, int]:
+        """Return how many gold and synthetic batches a run has had before a step."""
+        epoch, place = divmod(step, self.batches_per_epoch)
+        synthetic = int(self.kinds[:place].sum())
+        return (
+            epoch * self.gold.num_batches + place - synthetic,
+            epoch * self.num_synthetic + synthetic,
+        )
+
+    def dataset(
+        self, first_step: int, *, columns: np.ndarray, samples: int = 1, stride: int = 0
+    ) -> tf.data.Dataset:
+        """Return the batches from a step on, without end; see BatchStream.dataset."""
+        offset = 0
+        parts = []
+        for number, (stream, _) in enumerate(self.streams):
+            first = self.first_batches(first_step)[number]
+            options = dict(columns=columns, samples=samples, stride=stride)
+            parts.append(stream.dataset(first, offset=offset, **options))
+            offset += len(stream.buckets)
+        if len(parts) == 1:
+            return parts[0]
+        place = first_step % self.batches_per_epoch
+        kinds = np.repeat(np.roll(self.kinds, -place), len(columns))
+        choice = tf.data.Dataset.from_tensor_slices(kinds).repeat()
+        return tf.data.Dataset.choose_from_datasets(parts, choice)
+
+
+def shard_columns(batch_size: int, *, num_shards: int, shards: Sequence[int]) -> np.ndarray:
+    """Return which rows of a batch make up each shard; `batch_size` stands for a filler.
+
+    Args:
+        batch_size: rows of a batch.
+        num_shards: into how many equal parts it is cut; the last ones may end in fillers.
+        shards: which of them.  # -> [len(shards), ceil(batch_size / num_shards)]
+    """
+    if not all(0 <= shard < num_shards for shard in shards):
+        raise ValueError(f"There are {num_shards} shards, counted from 0; not {list(shards)}.")
+    size = -(-batch_size // num_shards)
+    columns = np.minimum(np.arange(size * num_shards), batch_size)
+    return columns.reshape(num_shards, size)[list(shards)]

@@ -1,0 +1,162 @@
+"""Batches of similar lengths, so that little is computed on padding.
+
+Training and evaluation pad batches to a few shapes (Tx, Ty), those that waste the least on the
+lengths of the data. Translation takes sentences in the order of their lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# Of more distinct lengths than this on a side only some may be a shape's: the search takes
+# time with the square of the number of (x length, y length).
+MAX_LEVELS = 96
+MOST_WORDS = 8192  # of a batch, padding included: long sentences come in smaller batches
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths of a stream of pairs, and how often the stream is read.
+
+    Args:
+        x: source lengths, `</s>` counted.  # [N]
+        y: target lengths.  # [N]
+        times: how often a pair comes in an epoch; one number, or one for each pair.
+        share: epochs of this stream for one epoch of the first stream.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    times: np.ndarray | float = 1.0
+    share: float = 1.0
+
+
+def choose_shapes(
+    streams: Sequence[Lengths], *, num_shapes: int, batch_size: int
+) -> np.ndarray:
+    """Return pairs (Tx, Ty), each inside the next, of the fewest padded tokens.
+
+    The padded tokens are counted as they will be, batch by batch (see batch_order), and no
+    other `num_shapes` nested shapes have fewer.  # [K, 2]
+    """
+    if num_shapes < 1:
+        raise ValueError(f"num_shapes must be at least 1, not {num_shapes}.")
+    streams = [stream for stream in streams if len(stream.x)]
+    if not streams:
+        return np.zeros((0, 2), np.int64)
+    x_levels = _levels(np.concatenate([stream.x for stream in streams]))  # [I]
+    y_levels = _levels(np.concatenate([stream.y for stream in streams]))  # [J]
+    rows = sum(
+        stream.share * _rows(stream, x_levels, y_levels, batch_size=batch_size)
+        for stream in streams
+    )  # [I, J]
+    chain = _best_chain(rows, x_levels[:, None] + y_levels, num_shapes=num_shapes)
+    i, j = chain.T  # [K], [K]
+    used = np.diff(rows[i, j], prepend=0.0) > 0
+    used[-1] = True  # it holds what no other does
+    return np.stack([x_levels[i], y_levels[j]], 1)[used]
+
+
+def _levels(lengths: np.ndarray) -> np.ndarray:
+    """Return the lengths that a shape may have: all, or of too many more of the short ones."""
+    levels = np.unique(lengths).astype(np.int64)
+    if len(levels) > MAX_LEVELS:
+        places = np.geomspace(1, len(levels), MAX_LEVELS).round().astype(np.int64) - 1
+        levels = levels[np.unique(places)]
+    return levels
+
+
+def _rows(
+    stream: Lengths, x_levels: np.ndarray, y_levels: np.ndarray, *, batch_size: int
+) -> np.ndarray:
+    """Return how many rows of an epoch's batches are in batches that a shape holds: [I, J].
+
+    Batches are cut from the longest pairs down: the pairs outside a shape, and as many of
+    those inside as make their last batch full, are in larger ones.
+    """
+    cell = np.searchsorted(x_levels, stream.x) * len(y_levels)
+    cell = cell + np.searchsorted(y_levels, stream.y)
+    times = np.broadcast_to(np.asarray(stream.times, np.float64), cell.shape)
+    count = np.bincount(cell, times, minlength=len(x_levels) * len(y_levels))
+    inside = count.reshape(len(x_levels), len(y_levels)).cumsum(0).cumsum(1)  # [I, J]
+    total = inside[-1, -1]
+
+    def full(pairs: np.ndarray) -> np.ndarray:
+        return np.ceil(pairs / batch_size - 1e-9) * batch_size
+
+    return full(total) - full(total - inside)
+
+
+def _best_chain(rows: np.ndarray, area: np.ndarray, *, num_shapes: int) -> np.ndarray:
+    """Return the levels (i, j) of the nested shapes of the least rows x area.
+
+    This is dynamic programming. The last shape (i, j) of a chain pays area[i, j] for the rows
+    that the one before, (a, b), does not hold:
+
+        best[k, i, j] = min over a <= i, b <= j of
+                        best[k - 1, a, b] + (rows[i, j] - rows[a, b]) * area[i, j]
+
+    Args:
+        rows: see _rows.  # [I, J]
+        area: tokens of a row of each shape.  # [I, J]
+        num_shapes: the most.  # -> [K, 2], the smallest first
+    """
+    alone = rows * area  # [I, J]
+    best = np.repeat(alone[None], num_shapes, 0)  # [K, I, J]
+    before = np.full(best.shape, -1, np.int64)  # (a, b) as one number; -1: none
+    for i, j in np.ndindex(*rows.shape):
+        smaller = best[:-1, : i + 1, : j + 1] - rows[: i + 1, : j + 1] * area[i, j]
+        smaller = smaller.reshape(num_shapes - 1, (i + 1) * (j + 1))
+        place = smaller.argmin(1)  # [K-1]
+        cost = alone[i, j] + np.take_along_axis(smaller, place[:, None], 1)[:, 0]
+        gains = cost < alone[i, j]
+        best[1:, i, j] = np.where(gains, cost, alone[i, j])
+        before[1:, i, j] = np.where(gains, place, -1)
+    i, j = np.array(rows.shape) - 1
+    chain = [(i, j)]
+    for k in range(num_shapes - 1, 0, -1):
+        place = before[k, i, j]
+        if place < 0:
+            break
+        i, j = divmod(place, j + 1)
+        chain.append((i, j))
+    return np.array(chain[::-1])
+
+
+def assign(x_len: np.ndarray, y_len: np.ndarray, *, shapes: np.ndarray) -> np.ndarray:
+    """Return the index of the first shape that holds each pair.
+
+    Shapes come smallest first.  # [N]
+    """
+    bucket = np.full(len(x_len), -1, np.int32)
+    for k in reversed(range(len(shapes))):
+        fits = (x_len <= shapes[k, 0]) & (y_len <= shapes[k, 1])
+        bucket[fits] = k
+    if (bucket < 0).any():
+        raise ValueError("A pair is longer than every shape.")
+    return bucket
+
+
+def length_batches(
+    lengths: np.ndarray, *, batch_size: int, most_words: int = MOST_WORDS
+) -> Iterator[np.ndarray]:
+    """Yield the indices of each batch, short sentences first.
+
+    Args:
+        lengths: of the sentences.  # [N]
+        batch_size: the most sentences of a batch.
+        most_words: the most words of a batch of several sentences.
+    """
+    order, first = np.argsort(lengths, kind="stable"), 0
+    while first < len(order):
+        last = first + 1
+        while (
+            last < min(len(order), first + batch_size)
+            and (last + 1 - first) * lengths[order[last]] <= most_words
+        ):
+            last += 1
+        yield order[first:last]
+        first = last

@@ -1,0 +1,293 @@
+"""Raw parallel text -> cleaned corpora, subword models and vocabularies, and a record of it.
+
+A prepared folder:
+
+    manifest.json            what was read, dropped and made; written last
+    hparams.json             the settings to train with
+    train.LANG dev.LANG ...  the corpora, as the tokenizers read them
+    raw/dev.LANG ...         dev and test before tokenisation (moses), to score translations
+    text/                    tokenizers and pipelines, as in a run's text/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data import preparation_manifest as manifests
+from aevnmt_tf.data import text_folder
+from aevnmt_tf.data.corpora import (
+    PARALLEL,
+    Corpus,
+    check_inputs,
+    clean,
+    files_of,
+    prefixes,
+    read_corpora,
+    read_mono,
+)
+from aevnmt_tf.data.demo_corpus import write_demo
+from aevnmt_tf.data.preparation_manifest import Manifest
+from aevnmt_tf.data.text_folder import Pipelines
+from aevnmt_tf.hparams import Hparams, load
+from aevnmt_tf.storage import atomic_writes, disk_errors, locks
+from aevnmt_tf.text import Tokenizer, moses, tokenizer_files
+from aevnmt_tf.text.learning import learn_tokenizers, split_words
+
+# DEVIATION: the authors' code cuts long sentences; the paper removes those over 50 tokens.
+MAX_WORDS = 50
+HPARAMS = "hparams.json"
+
+Report = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What training and translation need of the text.
+
+    Attributes:
+      x_tokenizer: of the source.
+      y_tokenizer: of the target; the same object where the vocabulary is shared.
+      hp: the settings, their prefixes those of the files that the tokenizers read.
+      x_moses: raw source text to what x_tokenizer reads, where the pipeline is moses.
+      y_moses: the same of the target; its inverse turns translations into raw text.
+      raw: the prefixes of "dev" and "test" as raw text, to score translations with.
+    """
+
+    x_tokenizer: Tokenizer
+    y_tokenizer: Tokenizer
+    hp: Hparams
+    x_moses: moses.MosesPipeline | None
+    y_moses: moses.MosesPipeline | None
+    raw: Mapping[str, tuple[str, ...]]
+
+
+def prepare(
+    hp: Hparams,
+    out: str | Path,
+    *,
+    report: Report = print,
+    mono: Mapping[str, Sequence[str]] | None = None,
+) -> Manifest:
+    """Prepare the corpora of the settings in a folder and return its manifest.
+
+    Models that vocab_prefix names are used; else they are learnt from train, the target side of
+    synthetic, and mono.
+
+    Args:
+      hp: the settings; their prefixes name raw text, or text in words or subwords where
+        subword_option says so and text_pipeline is not moses.
+      out: the folder.
+      report: called with each sentence that a person should read.
+      mono: files of monolingual text, by language.
+    """
+    out, mono = Path(out), mono or {}
+    check_inputs(hp, out, mono=mono)
+    with locks.folder_held(out, busy=None):
+        return _prepare(hp, out, report=report, mono=mono)
+
+
+def _prepare(
+    hp: Hparams, out: Path, *, report: Report, mono: Mapping[str, Sequence[str]]
+) -> Manifest:
+    hp = with_demo(hp, out / "demo")
+    corpora = read_corpora(hp)
+    for lang, names in mono.items():
+        corpora += read_mono(lang, names)
+    tokenizers, pipelines = text_folder.given_tokenizers(hp), text_folder.given_pipelines(hp)
+    # From here on the folder is not complete, and says so.
+    with disk_errors.explained(f"write {out}"):
+        for name in (manifests.MANIFEST, HPARAMS):
+            (out / name).unlink(missing_ok=True)
+    if hp.text_pipeline == "moses":
+        for corpus in corpora:
+            if corpus.kind in ("dev", "test"):
+                corpus.save(out / "raw")
+        pipelines, corpora = _truecase(hp, pipelines, corpora)
+    counter = _word_counter(hp)
+    cleaned = [clean(corpus, count_words=counter, max_words=MAX_WORDS) for corpus in corpora]
+    corpora, counts = [corpus for corpus, _ in cleaned], [numbers for _, numbers in cleaned]
+    for corpus in corpora:
+        if corpus.kind == "train" and not len(corpus):
+            raise UserError(f"{corpus.source}: cleaning leaves no pair; check the files.")
+    if hp.text_pipeline == "moses":
+        pipelines, corpora = _segment(hp, pipelines, corpora, report=report)
+    if tokenizers is None:
+        tokenizers = _learn(hp, corpora, report=report)
+    for corpus in corpora:
+        corpus.save(out)
+    text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
+    made = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}
+    _naming(hp, out, made).save(out / HPARAMS)
+    manifest = manifests.describe(
+        hp,
+        corpora,
+        counts,
+        vocab_sizes={lang: tokenizer.vocab_size for lang, tokenizer in tokenizers.items()},
+        max_words=MAX_WORDS,
+        models=[path for path in (out / "text").iterdir() if path.is_file()],
+    )
+    atomic_writes.write_json(out / manifests.MANIFEST, manifest)
+    return manifest
+
+
+def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) -> Prepared:
+    """Return the tokenizers of a run and the text to train on; make what is missing.
+
+    The tokenizers in the folder are loaded; else those of vocab_prefix; else they are learnt
+    from the training files. Where the pipeline is moses and the corpora are raw, they are
+    prepared in the run's directory.
+
+    Args:
+      hp: the settings.
+      folder: a run's text/.
+      report: called with each sentence that a person should read.
+    """
+    folder = Path(folder)
+    # Faults of the files are better known before the slow part than after it. The test set is
+    # not read: people train where they do not have it.
+    files_of(hp, kinds=("train", "dev", "synthetic"))
+    read_corpora(hp, kinds=("dev",))
+    with locks.folder_held(folder, busy=None):  # workers of one run may start together
+        hp = with_demo(hp, folder.parent / "demo")
+        vocab_prefix = hp.vocab_prefix
+        complete = text_folder.is_complete(hp, folder)
+        if complete:
+            hp = hp.replace(vocab_prefix=str(folder / tokenizer_files.PREFIX))
+        if hp.text_pipeline == "moses" and manifests.is_raw(hp):
+            hp = _prepare_in_run(hp, folder.parent / "prepared", report=report)
+        if not complete:
+            tokenizers = text_folder.given_tokenizers(hp)
+            if tokenizers is None:
+                corpora = read_corpora(hp, kinds=("train", "synthetic"))
+                report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
+                tokenizers = _learn(hp, corpora, report=report)
+            pipelines = text_folder.given_pipelines(hp)
+            text_folder.save(hp, folder, tokenizers=tokenizers, pipelines=pipelines)
+    tokenizers = text_folder.load_tokenizers(hp, folder)
+    pipelines = text_folder.load_pipelines(hp, folder)
+    raw = {kind: getattr(hp, f"{kind}_prefix") for kind in ("dev", "test")}
+    return Prepared(
+        x_tokenizer=tokenizers[hp.src],
+        y_tokenizer=tokenizers[hp.tgt],
+        hp=hp.replace(vocab_prefix=vocab_prefix),
+        x_moses=pipelines.get(hp.src),
+        y_moses=pipelines.get(hp.tgt),
+        raw={kind: manifests.readable_prefixes(hp, value) for kind, value in raw.items()},
+    )
+
+
+def with_demo(hp: Hparams, folder: Path) -> Hparams:
+    """Return the settings; where they name no corpus, with the demo corpus in the folder."""
+    if hp.train_prefix is not None:
+        return hp
+    written = write_demo(folder, num_pairs=hp.demo_pairs)
+    return hp.replace(
+        train_prefix=written["train"],
+        dev_prefix=written["dev"],
+        test_prefix=hp.test_prefix or written["test"],
+    )
+
+
+def _prepare_in_run(hp: Hparams, out: Path, *, report: Report) -> Hparams:
+    """Return settings that name prepared corpora, made anew where the text has changed."""
+    hp = _without_missing_tests(hp)
+    if not manifests.is_current(manifests.read(out), hp):
+        report(f"Preparing the corpora with the Moses pipeline in {out}.")
+        prepare(hp, out, report=report)
+    # The prefixes in there are of the place where the folder was made.
+    made = load(out / HPARAMS)
+    stored = {kind: prefixes(getattr(made, f"{kind}_prefix")) for kind in PARALLEL}
+    names = {kind: [Path(prefix).name for prefix in found] for kind, found in stored.items()}
+    return _naming(hp, out, names)
+
+
+def _without_missing_tests(hp: Hparams) -> Hparams:
+    """Return the settings with no test set but those whose files can be read."""
+
+    def is_there(prefix: str) -> bool:
+        try:
+            return bool(files_of(hp.replace(test_prefix=prefix), kinds=("test",)))
+        except UserError:
+            return False
+
+    return hp.replace(test_prefix=[*filter(is_there, prefixes(hp.test_prefix))] or None)
+
+
+def _naming(hp: Hparams, out: Path, names: Mapping[str, Sequence[str]]) -> Hparams:
+    """Return the settings that train on corpora of a prepared folder, their names by kind."""
+    named: dict[str, str | list[str] | None] = {}
+    for kind in PARALLEL:
+        found = [str(out / name) for name in names[kind]]
+        named[f"{kind}_prefix"] = found[0] if len(found) == 1 else found or None
+    return hp.replace(vocab_prefix=str(out / "text" / tokenizer_files.PREFIX), **named)
+
+
+def _truecase(
+    hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus]
+) -> tuple[Pipelines, list[Corpus]]:
+    """Return the truecasers, given or learnt from all tokenised text, and truecased corpora."""
+    langs = (hp.src, hp.tgt)
+    known = pipelines or {lang: moses.learn_truecaser(lang, []) for lang in langs}
+    tokenise = {lang: known[lang].tokenise for lang in langs}
+    corpora = [corpus.map(tokenise, "Tokenising") for corpus in corpora]
+    if not pipelines:
+        known = {lang: moses.learn_truecaser(lang, _natural(corpora, lang)) for lang in langs}
+    truecase = {lang: known[lang].truecase for lang in langs}
+    return known, [corpus.map(truecase, "Truecasing") for corpus in corpora]
+
+
+def _segment(
+    hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus], *, report: Report
+) -> tuple[Pipelines, list[Corpus]]:
+    """Return the pipelines with merges, given or learnt, and the corpora in subwords."""
+    if hp.subword_option == "bpe" and hp.vocab_prefix is None:
+        words = {lang: moses.count_words(_natural(corpora, lang)) for lang in pipelines}
+        groups = [tuple(words)] if hp.share_vocab else [(lang,) for lang in words]
+        pipelines = dict(pipelines)
+        for group in groups:
+            name = " and ".join(group)
+            codes = moses.learn_codes(
+                sum((words[lang] for lang in group), start=moses.count_words([])),
+                num_merges=hp.vocab_size,
+                name=f"the training text ({name})",
+            )
+            num_merges = codes.count("\n") - 1
+            if num_merges < hp.vocab_size:
+                report(
+                    f"{name}: the text gives {num_merges:,} BPE merges, fewer than vocab_size "
+                    f"{hp.vocab_size:,}; no other pair of symbols occurs twice."
+                )
+            pipelines.update({lang: pipelines[lang].with_codes(codes) for lang in group})
+    segment = {lang: pipeline.segment for lang, pipeline in pipelines.items()}
+    return pipelines, [corpus.map(segment, "Segmenting") for corpus in corpora]
+
+
+def _word_counter(hp: Hparams) -> Callable[[str], int]:
+    """Return the function that counts the words of a line."""
+    if hp.subword_option == "spm":
+        # White space of any kind is no word of raw text.
+        return lambda line: len(line.split())
+    if hp.subword_option == "bpe" and hp.text_pipeline != "moses":
+        # The text is in subwords; all but the last of a word end in @@.
+        return lambda line: sum(not word.endswith("@@") for word in split_words(line))
+    return lambda line: len(split_words(line))
+
+
+def _natural(corpora: Sequence[Corpus], lang: str) -> list[str]:
+    return [line for c in corpora if lang in c.natural for line in c.lines[lang]]
+
+
+def _learn(hp: Hparams, corpora: Sequence[Corpus], *, report: Report) -> dict[str, Tokenizer]:
+    return learn_tokenizers(
+        {lang: _natural(corpora, lang) for lang in (hp.src, hp.tgt)},
+        subword_option=hp.subword_option,
+        vocab_size=hp.vocab_size,
+        share_vocab=hp.share_vocab,
+        symbols={hp.src: [hp.synthetic_tag]} if hp.synthetic_tag else None,
+        sos=hp.sos,
+        eos=hp.eos,
+        report=report,
+    )

@@ -1,0 +1,46 @@
+"""The demo corpus: English-German pairs for a first training run, shipped as text.
+
+demo/ has the pairs of a grammar (tools/demo_corpus): the first lines are for dev, the next for
+test, the rest for training. No sentence of either language occurs twice.
+"""
+
+from __future__ import annotations
+
+import bz2
+from pathlib import Path
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import atomic_writes
+
+FOLDER = Path(__file__).parent / "demo"
+ENDINGS = ("en", "de", "register")  # the register of a pair: 0 news, 1 talk
+HELD_OUT = 1000  # pairs for dev, and as many for test
+MOST_PAIRS = 20_000  # for training
+
+
+def write_demo(folder: str | Path, *, num_pairs: int = MOST_PAIRS) -> dict[str, str]:
+    """Write the corpus into a folder, each file only where it is not there already.
+
+    Args:
+        folder: where train, dev and test go, each as .en, .de and .register.
+        num_pairs: pairs to train on; dev and test are the same for any number.
+
+    Returns:
+        The three prefixes by name: {"train": ".../train", "dev": ..., "test": ...}.
+    """
+    if num_pairs > MOST_PAIRS:
+        raise UserError(
+            f"demo_pairs {num_pairs:,}: the demo corpus has {MOST_PAIRS:,} pairs to train on; "
+            "ask for fewer, or give a train_prefix of your own."
+        )
+    ends = {"dev": HELD_OUT, "test": 2 * HELD_OUT, "train": 2 * HELD_OUT + num_pairs}
+    for ending in ENDINGS:
+        with bz2.open(FOLDER / f"pairs.{ending}.bz2") as packed:
+            lines = packed.readlines()
+        start = 0
+        for name, end in ends.items():
+            path, content = Path(folder) / f"{name}.{ending}", b"".join(lines[start:end])
+            if not path.is_file() or path.read_bytes() != content:
+                atomic_writes.write(path, content)
+            start = end
+    return {name: str(Path(folder) / name) for name in ends}

@@ -1,0 +1,1 @@
+"""How good translations are: metrics, test sets, significance, reports; is z in use?"""

@@ -1,0 +1,228 @@
+"""One evaluation from beginning to end: systems and sets to results; what the command does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation import evaluation_report, evaluation_sets, loaded_models, metrics
+from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest, check_writable
+from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
+from aevnmt_tf.evaluation.external_metrics import Programs
+from aevnmt_tf.evaluation.loaded_models import Models
+from aevnmt_tf.evaluation.translated_sets import Report, System, SystemScoring
+from aevnmt_tf.storage import line_streams
+from aevnmt_tf.storage.text_files import find_file
+
+if TYPE_CHECKING:
+    from aevnmt_tf.translator import Decoding, Translator
+
+Files = dict[str, dict[str, str]]  # by system and set
+
+
+@dataclass
+class Outcome:
+    """What came of it; `result` can be written as JSON."""
+
+    result: dict[str, Any]
+    systems: list[System]
+    sets: list[EvaluationSet]
+    scoring: SystemScoring
+
+    def show(self, file: TextIO | None = None) -> None:
+        """Print tables."""
+        evaluation_report.show_scores(
+            self.result["systems"], names=self.scoring.names, file=file
+        )
+        if "significance" in self.result:
+            evaluation_report.show_significance(self.result["significance"], file=file)
+        if "latent" in self.result:
+            evaluation_report.show_latent(self.result["latent"], file=file)
+
+    def write_sentences(self, path: str) -> None:
+        """Write the scores of each sentence as TSV."""
+        lines = evaluation_report.sentence_table(self.systems, self.sets, scoring=self.scoring)
+        with line_streams.Output(path, source=line_streams.STD) as file:
+            for line in lines:
+                file.write(line)
+
+
+def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
+    """Translate what is to be translated, score it all, and write the reports asked for.
+
+    All that can be wrong with a system is looked for before the first one translates.
+    """
+    request.check()
+    named = [(system[0], _name(*system), system[2]) for system in request.systems]
+    names = [name for _, name, _ in named]
+    evaluation_sets.check_unique(names, what="systems", how="NAME=PATH")
+    models = Models(request, {name: path for is_model, name, path in named if is_model})
+    joiner = Subwords(models.hp, models.first_run, report=report)
+    sets = [joiner.undone(one) for one in _sets(request, models)]
+    scoring = SystemScoring(
+        request.metrics,
+        metrics.Protocol(request.options, models.language),
+        Programs(**{**request.programs, "language": models.language}),
+    )
+    scoring.check()
+    all_systems = [
+        System(name) if is_model else _read(request, name, path, sets, joiner)
+        for is_model, name, path in named
+    ]
+    models.check_loaded(sets)
+    files = _files(request, list(models.paths), sets, all_systems)
+    if report is not None and not (request.ref or request.sets):
+        own = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
+        report(f"evaluating on the run's own {own}")
+    for system in all_systems:
+        if system.name in models.paths:
+            models.translate(system, sets, files.get(system.name, {}), report)
+        scoring(system, sets, report=report)
+    result: dict[str, Any] = {"systems": [system.result for system in all_systems]}
+    if request.significance:
+        result["significance"] = _significance(request, all_systems, sets, scoring, report)
+    if request.latent:
+        result["latent"] = _latent(request, *models(all_systems[0].name), sets, report)
+    outcome = Outcome(result, all_systems, sets, scoring)
+    if request.sentences:
+        outcome.write_sentences(request.sentences)
+    if request.plot:
+        from aevnmt_tf.plots import figures, latent_plot
+
+        figures.save(latent_plot.draw(result["latent"]), request.plot)
+    return outcome
+
+
+def _name(is_model: bool, name: str | None, path: str) -> str:
+    if name is None:
+        name = loaded_models.run_name(path) if is_model else Path(path).name
+    return evaluation_sets.checked_name(name)
+
+
+def _sets(request: EvaluationRequest, models: Models) -> list[EvaluationSet]:
+    """Return the sets to evaluate on."""
+    hp, errors = models.hp, request.errors
+    if request.ref:
+        return [evaluation_sets.from_files(request.ref, src=request.src, errors=errors)]
+    named = [(name or Path(prefix).name, prefix) for name, prefix in request.sets]
+    evaluation_sets.check_unique(
+        [name for name, _ in named], what="test sets", how="--test NAME=PREFIX"
+    )
+    if hp is None:
+        language: dict[str, Any] = {"src": None, "tgt": models.language}
+        return [
+            evaluation_sets.from_prefix(prefix, name=name, errors=errors, **language)
+            for name, prefix in named
+        ]
+    if named:
+        return evaluation_sets.for_run(hp, named, errors=errors)
+    return evaluation_sets.of_run(hp, run=str(models.first_run), errors=errors)
+
+
+def _files(
+    request: EvaluationRequest,
+    names: Sequence[str],
+    sets: Sequence[EvaluationSet],
+    all_systems: Sequence[System],
+) -> Files:
+    """Return where the translations of models go, by model and set.
+
+    UserErrors about all outputs.
+    """
+    inputs = [file for one in sets for file in (one.source_file, one.reference_file)]
+    inputs += [file for system in all_systems for file in system.files.values()]
+    for path in (request.output, request.sentences, request.plot):
+        line_streams.refuse_inputs(path, inputs)
+    if request.output is None:
+        return {}
+    folder = Path(request.output)
+    is_folder = folder.is_dir() or request.output.endswith("/")
+    if len(names) == len(sets) == 1 and not is_folder:
+        files = {names[0]: {sets[0].name: request.output}}
+    else:
+        files = {
+            name: {one.name: str(folder / name / f"{one.name}.txt") for one in sets}
+            for name in names
+        }
+        for name in names:
+            try:
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UserError(f"cannot write {folder / name}: {error.strerror}.") from None
+    for path in (path for each in files.values() for path in each.values()):
+        line_streams.refuse_inputs(path, inputs)
+        check_writable(path)
+    return files
+
+
+def _read(
+    request: EvaluationRequest,
+    name: str,
+    path: str,
+    sets: Sequence[EvaluationSet],
+    joiner: Subwords,
+) -> System:
+    """Return the system that is a file of translations, or a folder of them."""
+    system, is_folder = System(name, about={"hypotheses": path}), Path(path).is_dir()
+    if len(sets) > 1 and not is_folder:
+        raise UserError(
+            f"{path} is no folder: with several sets it must have SET.txt for each."
+        )
+    for one in sets:
+        file = str(find_file(Path(path) / f"{one.name}.txt")) if is_folder else path
+        lines = evaluation_sets.read_lines(file, errors=request.errors)
+        evaluation_sets.check_counts(file, len(lines), one.reference_file, len(one))
+        system.translations[one.name] = joiner.joined(lines, file)
+        system.files[one.name] = str(file)
+    return system
+
+
+def _significance(
+    request: EvaluationRequest,
+    all_systems: Sequence[System],
+    sets: Sequence[EvaluationSet],
+    scoring: SystemScoring,
+    report: Report,
+) -> dict[str, Any]:
+    from aevnmt_tf.evaluation import significance
+
+    tested: dict[str, Any] = {}
+    for set_name in [*(one.name for one in sets), *([ALL] if len(sets) > 1 else [])]:
+        tested[set_name] = {}
+        for name in scoring.sacrebleu_names:
+            if report is not None:
+                report(f"testing {set_name} by {metrics.TITLES[name]}")
+            tested[set_name][name] = significance.paired(
+                [(system.name, system.statistics[set_name][name]) for system in all_systems],
+                name=name,
+                kind=str(request.significance),
+                resamples=request.resamples,
+                protocol=scoring.protocol,
+            )
+    return {"kind": request.significance, "baseline": all_systems[0].name, "sets": tested}
+
+
+def _latent(
+    request: EvaluationRequest,
+    translator: "Translator",
+    rule: "Decoding",
+    sets: Sequence[EvaluationSet],
+    report: Report,
+) -> dict[str, Any]:
+    from aevnmt_tf.evaluation import latent_use
+
+    sides = ("sources", "targets", "references")
+    sources, targets, references = (
+        [line for one in sets for line in getattr(one, side)] for side in sides
+    )
+    return latent_use.diagnose(
+        translator,
+        sources,
+        targets,
+        references=references,
+        decoding=rule,
+        samples=request.samples,
+        seed=request.seed,
+        report=report,
+    )

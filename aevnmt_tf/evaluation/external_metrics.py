@@ -1,0 +1,194 @@
+"""METEOR and BEER through the programs of their authors, which run on Java.
+
+Both score text that sacreBLEU's 13a tokenizer has tokenised, as the paper reports them, and
+both are percentages here. METEOR finds its paraphrases in data/ beside the jar; the jar in the
+PyPI package pycocoevalcap has those of English alone.
+
+    METEOR 1.5   java -Xmx2G -jar meteor-1.5.jar HYP REF -l LANG      http://www.cs.cmu.edu/~alavie/METEOR
+    BEER 2.0     beer_2.0/beer -s HYP -r REF --printSentScores        https://github.com/stanojevic/beer
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation import metrics
+
+NAMES = ("meteor", "beer")
+_PARAPHRASED = ("ar", "cz", "de", "en", "es", "fr", "ru")  # METEOR 1.5 has paraphrases of
+_NUMBER = r"([-+0-9.eE]+|NaN)"
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """A corpus score, that of each sentence, and how they were made."""
+
+    score: float
+    sentences: list[float]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where the programs are.
+
+    Attributes:
+        meteor_jar: meteor-1.5.jar; it needs the data/ folder that comes with it.
+        beer: the folder beer_2.0, or the program `beer` in it.
+        java: the Java command.
+        language: of the translations, for METEOR, such as de.
+    """
+
+    meteor_jar: str | None = None
+    beer: str | None = None
+    java: str = "java"
+    language: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that can be computed."""
+        paths = {"meteor": self.meteor_jar, "beer": self.beer}
+        return tuple(name for name in NAMES if paths[name] is not None)
+
+    def check(self, names: Collection[str]) -> None:
+        """Raise a UserError where a metric of `names` cannot work, before the slow part."""
+        if "meteor" in names:
+            if self.meteor_jar is None:
+                raise UserError("METEOR needs its program: give --meteor_jar meteor-1.5.jar.")
+            if not os.path.isfile(self.meteor_jar):
+                raise UserError(
+                    f"there is no METEOR jar {self.meteor_jar}: check --meteor_jar."
+                )
+            if self.language is None:
+                raise UserError("METEOR needs the language of the text: give --language.")
+            data = Path(self.meteor_jar).parent / "data"
+            if self.language in _PARAPHRASED and data.is_dir():
+                if not (data / f"paraphrase-{self.language}.gz").is_file():
+                    raise UserError(
+                        f"METEOR has no data/paraphrase-{self.language}.gz beside "
+                        f"{self.meteor_jar}: give the jar of the whole METEOR 1.5."
+                    )
+        if "beer" in names:
+            if self.beer is None:
+                raise UserError("BEER needs its program: give --beer beer_2.0/beer.")
+            self._beer_program()
+        if set(names) & set(NAMES):
+            self._java()
+
+    def score(
+        self, name: str, hypotheses: Sequence[str], references: Sequence[str]
+    ) -> ProgramResult:
+        """Score translations by the metric "meteor" or "beer"."""
+        self.check([name])
+        with tempfile.TemporaryDirectory(prefix="aevnmt-") as folder:
+            files = []
+            for side, lines in (("hypotheses", hypotheses), ("references", references)):
+                path = Path(folder) / side
+                tokenised = map(metrics.tokeniser_13a(), lines)
+                path.write_text("".join(f"{line}\n" for line in tokenised), "utf-8")
+                files.append(str(path))
+            run = self._meteor if name == "meteor" else self._beer
+            return run(*files, count=len(hypotheses))
+
+    def _meteor(self, hypotheses: str, references: str, *, count: int) -> ProgramResult:
+        jar = os.path.abspath(str(self.meteor_jar))
+        # The text is tokenised, so METEOR must not do it again (-norm).
+        command = [self._java(), "-Xmx2G", "-jar", jar, hypotheses, references]
+        done = _run([*command, "-l", str(self.language)], title="METEOR")
+        final = _found(rf"^Final score:\s+{_NUMBER}\s*$", done, title="METEOR", expected=1)
+        sentences = _found(
+            rf"^Segment \d+ score:\s+{_NUMBER}\s*$", done, title="METEOR", expected=count
+        )
+        version = re.search(r"^Meteor version:\s+(\S+)", done.stdout, re.MULTILINE)
+        return ProgramResult(
+            score=final[0],
+            sentences=sentences,
+            signature=_signature(version.group(1) if version else None, lang=self.language),
+        )
+
+    def _beer(self, hypotheses: str, references: str, *, count: int) -> ProgramResult:
+        program = self._beer_program()
+        # The program calls `java` itself.
+        path = os.pathsep.join([os.path.dirname(self._java()), os.environ.get("PATH", "")])
+        command = [program, "-s", hypotheses, "-r", references, "--printSentScores"]
+        done = _run(command, title="BEER", env={**os.environ, "PATH": path})
+        # BEER's own total, which the paper reports; it is the sum over N + 1.
+        final = _found(rf"^total BEER {_NUMBER}\s*$", done, title="BEER", expected=1)
+        sentences = _found(
+            rf"^sent \d+ score is {_NUMBER}\s*$", done, title="BEER", expected=count
+        )
+        version = re.search(r"beer_(\d[\w.]*)", os.path.dirname(program))
+        return ProgramResult(
+            final[0], sentences, _signature(version.group(1) if version else None)
+        )
+
+    def _beer_program(self) -> str:
+        path = Path(str(self.beer))
+        if path.suffix == ".jar":
+            path = path.parent
+        program = path / "beer" if path.is_dir() else path
+        if not program.is_file():
+            raise UserError(f"there is no BEER program {program}: check --beer.")
+        if not os.access(program, os.X_OK):
+            raise UserError(f"{program} cannot be executed: chmod +x {program}.")
+        return str(program.resolve())
+
+    def _java(self) -> str:
+        found = shutil.which(self.java)
+        if found is None:
+            raise UserError(
+                f"METEOR and BEER need Java, and there is no program {self.java}: install a "
+                "Java runtime, or give --java PATH."
+            )
+        return os.path.abspath(found)
+
+
+def _run(
+    command: Sequence[str], *, title: str, env: dict[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Return the process of a program that has ended well."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        raise UserError(f"{title} cannot be run ({command[0]}): {error.strerror}.") from None
+    if done.returncode:
+        raise UserError(f"{title} failed with exit code {done.returncode}{_words(done)}.")
+    return done
+
+
+def _words(done: "subprocess.CompletedProcess[str]") -> str:
+    """Return what a program says about its failure, as the end of a sentence."""
+    # Java puts the reason first and the places in its own code after it.
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return f": {said[0].rstrip('.')}" if said else ""
+
+
+def _found(
+    pattern: str, done: "subprocess.CompletedProcess[str]", *, title: str, expected: int
+) -> list[float]:
+    """Return the numbers that a pattern finds in what was printed, as percentages."""
+    found = re.findall(pattern, done.stdout, re.MULTILINE)
+    if len(found) != expected:
+        raise UserError(
+            f"{title} printed {len(found)} scores where {expected} belong{_words(done)}."
+        )
+    return [100 * float(number) for number in found]
+
+
+def _signature(version: str | None, *, lang: str | None = None) -> str:
+    parts = [f"lang:{lang}"] if lang else []
+    return "|".join(["nrefs:1", *parts, "tok:13a", f"version:{version or 'unknown'}"])

@@ -1,0 +1,308 @@
+"""Is the latent variable in use? All that tells a collapsed model from one that uses z.
+
+kl                  KL(q(z|.) || p(z)), in nats per sentence, and by dimension
+active units        dimensions whose posterior mean varies by more than 0.01
+mutual information  I_q = KL - KL(q(z) || p(z)), q(z) the mean of all q(z|.)
+iw_log_pxy, elbo    bounds on log P(x, y); with a collapsed posterior they are equal. For vnmt
+                    they are bounds on log P(y|x), and the first is iw_log_py
+z                   BLEU, log P(x|z) and log P(y|x, z) with the mean z, a draw, zero, and
+                    the z of another sentence
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import track
+from aevnmt_tf.evaluation import metrics, significance
+from aevnmt_tf.evaluation.translated_sets import Report
+
+if TYPE_CHECKING:
+    from aevnmt_tf.translator import Decoding, Translator
+
+LITTLE = 0.1  # nats per sentence: less than this is as good as nothing
+ERRORS = 2.0  # standard errors on either side of a mean: its 95 % interval
+KINDS = ("mean", "sample", "zero", "other")
+ROWS = 1024  # draws that are compared with all posteriors at a time
+
+
+def diagnose(
+    translator: "Translator",
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    decoding: "Decoding",
+    references: Sequence[str] | None = None,
+    samples: int = 10,
+    seed: int = 1,
+    report: Report = None,
+) -> dict[str, Any]:
+    """Return what the latent variable does, as a dict that JSON can hold.
+
+    Args:
+        translator: of a single model with z.
+        sources: lines.
+        targets: a reference for each source, as the model reads it.
+        references: the same, as metrics score it; None: they are the targets.
+        decoding: a translator.Decoding by beam, greedy or sample search.
+        samples: draws of z for each sentence, for the bounds and the mutual information.
+        seed: of all draws.
+        report: called with sentences about the progress; None: quiet.
+    """
+    check(translator, decoding)
+    check_lines(len(sources))
+    loc, scale, kl = translator.embedder.posterior(sources, targets)
+    kl = kl.mean(axis=0, dtype=np.float64)  # [Z]
+    each = information_by_sentence(loc, scale, samples=samples, seed=seed)  # [N]
+    information = _between(each.mean(), len(each))
+    bounds = _bounds(translator, sources, targets, samples, seed=seed, report=report)
+    found = {
+        "lines": len(sources),
+        "samples": samples,
+        "seed": seed,
+        "z_dim": loc.shape[1],
+        "kl": float(kl.sum()),
+        "kl_by_dimension": kl.tolist(),
+        "active_units": metrics.active_units(loc),
+        "mutual_information": information,
+        "mutual_information_error": _standard_error(each),
+        "mutual_information_limit": math.log(len(sources)),
+        "marginal_kl": float(kl.sum()) - information,
+        **bounds,
+        "z": _with_each_z(
+            translator,
+            sources,
+            targets,
+            references=targets if references is None else references,
+            decoding=decoding,
+            seed=seed,
+            report=report,
+        ),
+    }
+    return {**found, **verdict(found)}
+
+
+def check_lines(count: int) -> None:
+    """Raise a UserError where there are too few sentences."""
+    if count < 2:
+        raise UserError("--latent needs two sentences or more, to give one the z of another.")
+
+
+def check(translator: "Translator", decoding: "Decoding") -> None:
+    """Raise a UserError where a model has no z to look at, or a rule takes no z."""
+    if len(translator.graph.members) > 1:
+        raise UserError("--latent is for one model, not for an ensemble.")
+    if translator.model.posterior is None:
+        raise UserError(
+            f"--latent needs a model with z, and this one is {translator.hp.model_type}."
+        )
+    if decoding.search not in ("beam", "greedy", "sample") or decoding.z != "mean":
+        raise UserError("--latent sets z itself: leave --z out, and search by beam or greedy.")
+
+
+def mutual_information(
+    loc: np.ndarray, scale: np.ndarray, *, samples: int = 10, seed: int = 1
+) -> float:
+    """Return how many nats z tells about which sentence it was drawn for.
+
+        I_q = 1/N sum_n E_q(z|n)[log q(z|n) - log q(z)],  q(z) = 1/N sum_m q(z|m)
+            = KL of a sentence, on average - KL(q(z) || p(z))
+
+    Hoffman and Johnson (2016). It is between 0 and log N. The expectation is a mean over draws;
+    where all posteriors are equal, or far from each other, every draw gives the same.
+
+    Args:
+        loc: [N, Z].
+        scale: [N, Z].
+        samples: draws for each sentence.
+        seed: of the draws.
+    """
+    each = information_by_sentence(loc, scale, samples=samples, seed=seed)
+    return _between(each.mean(), len(each))
+
+
+def _between(information: float, count: int) -> float:
+    # Of equal posteriors, rounding alone may leave a little less than nothing.
+    return float(np.clip(information, 0.0, math.log(count)))
+
+
+def information_by_sentence(
+    loc: np.ndarray, scale: np.ndarray, *, samples: int = 10, seed: int = 1
+) -> np.ndarray:
+    """Return E_q(z|n)[log q(z|n) - log q(z)] of each sentence [N]; see mutual_information."""
+    loc, scale = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
+    loc = loc - loc.mean(axis=0)  # small numbers lose less in the products below
+    count, size = loc.shape
+    rng = np.random.default_rng(seed)
+    precision = scale**-2.0  # [N, Z]
+    constant = -np.log(scale).sum(1) - 0.5 * (precision * loc**2).sum(1)  # [N]
+    total = np.zeros(count)
+    for _ in range(samples):
+        epsilon = rng.standard_normal((count, size))
+        z = loc + scale * epsilon
+        own = -0.5 * (epsilon**2).sum(1) - np.log(scale).sum(1)  # [N]
+        for first in range(0, count, ROWS):
+            part = z[first : first + ROWS]
+            # log q(z|m) of each draw and each m, less -Z/2 log 2 pi.  # [ROWS, N]
+            each = part @ (precision * loc).T - 0.5 * part**2 @ precision.T + constant
+            total[first : first + ROWS] += own[first : first + ROWS] - _log_mean_exp(each)
+    return total / samples
+
+
+def _standard_error(values: np.ndarray) -> float:
+    """Return the standard error of the mean of values [N]."""
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+def _log_mean_exp(values: np.ndarray) -> np.ndarray:
+    """Return log 1/M sum_m exp(values[:, m]): [N]."""
+    most = values.max(axis=1, keepdims=True)
+    return most[:, 0] + np.log(np.mean(np.exp(values - most), axis=1))
+
+
+def derangement(count: int, *, seed: int = 1) -> np.ndarray:
+    """Return a fixed permutation of range(count) that leaves nothing in its place: [count].
+
+    It is one cycle through all, in a random order, so that neighbours in a text do not get
+    each other's z.
+    """
+    order = np.random.default_rng(seed).permutation(count)
+    found = np.empty(count, np.int64)
+    found[order] = np.roll(order, 1)
+    return found
+
+
+def _bounds(
+    translator: "Translator",
+    sources: Sequence[str],
+    targets: Sequence[str],
+    samples: int,
+    *,
+    seed: int,
+    report: Report,
+) -> dict[str, float]:
+    """Return the means of the bounds over the pairs."""
+    pairs = zip(sources, targets, strict=True)
+    scores = translator.scorer.stream(pairs, samples=samples, seed=seed)
+    tracked = track(scores, "scoring pairs", total=len(sources), report=report)
+    values = [score.values for score in tracked]
+    # Without P(x|z), as in vnmt, the bounds are on log P(y|x).
+    bound = "iw_log_py" if translator.model.source_lm is None else "iw_log_pxy"
+    means = {name: float(np.mean([v[name] for v in values])) for name in ("elbo", bound)}
+    return {
+        **means,
+        "iw_gap": means[bound] - means["elbo"],
+        "effective_samples": float(np.mean([v["ess"] for v in values])),
+    }
+
+
+def _with_each_z(
+    translator: "Translator",
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    references: Sequence[str],
+    decoding: "Decoding",
+    seed: int,
+    report: Report,
+) -> dict[str, dict[str, Any]]:
+    """Return what comes of each kind of z, by kind."""
+    mean = translator.embed(sources)[0]  # [N, Z]
+    all_z = {
+        "mean": mean,
+        "sample": translator.embedder.draw(sources, seed=seed),
+        "zero": np.zeros_like(mean),
+        "other": mean[derangement(len(sources), seed=seed)],
+    }
+    lines, rows, probs, found = {}, {}, {}, {}
+    for kind in KINDS:
+        results = translator.stream(sources, decoding=decoding, seed=seed, z=all_z[kind])
+        doing = f"translating with z = {kind}"
+        tracked = track(results, doing, total=len(sources), report=report)
+        lines[kind] = [result.translations[0].text for result in tracked]
+        rows[kind] = metrics.statistics(lines[kind], references, name="bleu")
+        probs[kind] = translator.scorer.log_probs(sources, targets, all_z[kind])
+        bleu = metrics.from_statistics(rows[kind], name="bleu")
+        found[kind] = {"bleu": bleu.value, "signature": bleu.signature}
+    tested = significance.paired(list(rows.items()), name="bleu", kind="bootstrap")
+    for kind in KINDS:
+        found[kind]["p_value"] = tested["systems"][kind]["p_value"]
+        changed = [a != b for a, b in zip(lines[kind], lines["mean"], strict=True)]
+        found[kind]["changed"] = float(np.mean(changed))
+        for name, own, now in zip(
+            ("log_px", "log_py"), probs["mean"], probs[kind], strict=True
+        ):
+            loss = np.asarray(own, np.float64) - now  # [N]
+            found[kind][name] = float(np.mean(now, dtype=np.float64))
+            found[kind][f"{name}_loss"] = float(loss.mean())
+            found[kind][f"{name}_loss_error"] = _standard_error(loss)
+    return found
+
+
+def verdict(found: dict[str, Any]) -> dict[str, str]:
+    """Return {"verdict", "sentence"}: is z in use?
+
+    The verdict is one of
+        collapsed: z says less than a tenth of a nat about the sentence;
+        in use: the z of another sentence costs P(y|x, z) a tenth of a nat or more;
+        source only: it costs P(x|z) that much, but not P(y|x, z);
+        ignored: it costs neither of them that much;
+        borderline: these sentences do not decide between two of the above.
+    Each question is a paired test over the sentences: its answer is yes or no where the 95 %
+    interval of the mean lies on one side of a tenth of a nat, and open where it does not.
+    """
+    z, mean = found["z"]["other"], found["z"]["mean"]
+    says = (
+        f"KL {found['kl']:.2f} nats, {_shown(found, 'mutual_information')} nats of "
+        f"information, {found['active_units']} of {found['z_dim']} units active"
+    )
+    bleu = f"BLEU goes from {mean['bleu']:.2f} to {z['bleu']:.2f}"
+    px, py = (f"log P({p}) falls by" for p in ("x|z", "y|x, z"))
+    px, py = f"{px} {_shown(z, 'log_px_loss')} nats", f"{py} {_shown(z, 'log_py_loss')} nats"
+    informs, source, target = (
+        _is_much(numbers, name)
+        for numbers, name in (
+            (found, "mutual_information"),
+            (z, "log_px_loss"),
+            (z, "log_py_loss"),
+        )
+    )
+    if informs is False:
+        kind, words = "collapsed", "collapsed: q(z|.) is the same for every sentence"
+    elif target:
+        kind = "in use"
+        words = f"z is in use: with another sentence's z, {py} and {bleu}"
+    elif None in (informs, target) or source is None:
+        kind = "borderline"
+        words = (
+            f"borderline: with another sentence's z, {py}, {px} and {bleu}, which is not "
+            f"clearly more or less than {LITTLE} nats; more sentences, or other seeds, decide"
+        )
+    elif source:
+        kind = "source only"
+        words = (
+            f"z is in use for the source only: with another sentence's z, {px}, but {py}, and "
+            f"{bleu}"
+        )
+    else:
+        kind = "ignored"
+        words = (
+            "ignored: q(z|.) differs between sentences, but with another sentence's z "
+            f"{px} and {py}, and {bleu}"
+        )
+    return {"verdict": kind, "sentence": f"{words} ({says})"}
+
+
+def _is_much(numbers: dict[str, Any], name: str) -> bool | None:
+    """Return whether a mean is at least LITTLE; None where its interval leaves that open."""
+    value, error = numbers[name], ERRORS * numbers[f"{name}_error"]
+    if value - error < LITTLE <= value + error:
+        return None
+    return bool(value >= LITTLE)
+
+
+def _shown(numbers: dict[str, Any], name: str) -> str:
+    return f"{numbers[name]:.2f} ± {ERRORS * numbers[f'{name}_error']:.2f}"

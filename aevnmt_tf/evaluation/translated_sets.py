@@ -1,0 +1,127 @@
+"""Systems that are evaluated: their translations of sets, and the scores of these.
+
+The result of a system can be written as JSON. Its scores are not rounded, and "all" is the
+concatenation of the sets, also of one:
+
+    {"name", "model", "weights", "model_type", "decoding", "seed",
+     "sets": {NAME: {"lines", "source", "reference", "translations",
+                     "scores": {METRIC: {"score", "signature"}}}},
+     "all": {"lines", "scores": {METRIC: {"score", "signature"}}}}
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aevnmt_tf.cli.progress import track
+from aevnmt_tf.evaluation import external_metrics, metrics
+from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
+
+KNOWN = (*metrics.NAMES, *external_metrics.NAMES)
+
+Report = Callable[[str], object] | None
+Scores = dict[str, dict[str, Any]]
+
+
+@dataclass
+class System:
+    """The translations of all sets by one system.
+
+    Attributes:
+        name: of the system.
+        translations: lines by the name of the set.
+        about: what the result says of the system.
+        files: where the translations are kept, by the name of the set.
+        result: the scores; see `SystemScoring`.
+        statistics: what the scores were made of, by set and metric.
+        sentences: scores of sentences by external programs, by set and metric.
+    """
+
+    name: str
+    translations: dict[str, list[str]] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+    statistics: dict[str, dict[str, metrics.Rows]] = field(default_factory=dict)
+    sentences: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SystemScoring:
+    """What systems are scored by.
+
+    Attributes:
+        names: the metrics, of KNOWN.
+        protocol: how sacreBLEU scores.
+        programs: where METEOR and BEER are.
+    """
+
+    names: Sequence[str]
+    protocol: metrics.Protocol
+    programs: external_metrics.Programs
+
+    @property
+    def sacrebleu_names(self) -> list[str]:
+        """The metrics that are sacreBLEU's."""
+        return [name for name in self.names if name in metrics.NAMES]
+
+    def check(self) -> None:
+        """Raise a UserError where a metric cannot be computed."""
+        self.protocol.check(self.sacrebleu_names)
+        self.programs.check(self.names)
+
+    def __call__(
+        self, system: System, sets: Sequence[EvaluationSet], *, report: Report = None
+    ) -> None:
+        """Score a system's translations and put the result into it."""
+        described = {
+            one.name: {
+                "lines": len(one),
+                "source": one.source_file,
+                "reference": one.reference_file,
+                "translations": system.files.get(one.name),
+                "scores": self._score(system, one, report=report),
+            }
+            for one in sets
+        }
+        if len(sets) == 1:
+            system.statistics[ALL] = system.statistics[sets[0].name]
+            together: Any = described[sets[0].name]["scores"]
+        else:
+            # sacreBLEU's counts of all sets are those of each: they are not made again.
+            system.translations[ALL] = [t for s in sets for t in system.translations[s.name]]
+            system.statistics[ALL] = {
+                name: [row for one in sets for row in system.statistics[one.name][name]]
+                for name in self.sacrebleu_names
+            }
+            whole = EvaluationSet(ALL, [line for one in sets for line in one.references])
+            together = self._score(system, whole, report=report)
+        system.result = {
+            "name": system.name,
+            **system.about,
+            "sets": described,
+            "all": {"lines": sum(map(len, sets)), "scores": dict(together)},
+        }
+
+    def _score(self, system: System, one: EvaluationSet, *, report: Report) -> Scores:
+        """Return the scores of one set by name."""
+        lines, scores = system.translations[one.name], {}
+        counted = system.statistics.setdefault(one.name, {})
+        how: dict[str, Any] = {"protocol": self.protocol}
+        for name in self.names:
+            doing = f"scoring {one.name} by {metrics.TITLES[name]}"
+            if name in external_metrics.NAMES:
+                if report is not None:
+                    report(doing)
+                found = self.programs.score(name, lines, one.references)
+                system.sentences.setdefault(one.name, {})[name] = found.sentences
+                value, signature = found.score, found.signature
+            else:
+                if name not in counted:
+                    tracked = track(lines, doing, total=len(lines), report=report)
+                    counted[name] = metrics.statistics(
+                        tracked, one.references, name=name, **how
+                    )
+                value, signature = metrics.from_statistics(counted[name], name=name, **how)
+            scores[name] = {"score": float(value), "signature": signature}
+        return scores

@@ -1,0 +1,220 @@
+"""A plan file: systems, data, seeds, test sets and tables, checked before anything runs.
+
+    {
+      "note": "what it is",
+      "out_dir": "runs/plans/mine",
+      "seeds": [1, 2, 3],
+      "data": {"src": "en", "tgt": "de", "train_prefix": "data/train", ...},
+      "settings": {"max_steps": 1000},
+      "metrics": ["bleu", "chrf", "ter"],
+      "tests": {"news": "data/news/test", "own": "@test", "validation": "@dev"},
+      "prepare": {"hparams": "../mixed.json", "mono": {"de": {"mono": "data/crawl", ...}}},
+      "systems": [{"name": "cond", "hparams": "../cond.json", "settings": {...}, ...}, ...],
+      "synthetic": {"crawl": {"model": "cond_de-en", "mono": "data/crawl", ...}},
+      "tables": [{"rows": ["Model"], "columns": ["test", "metric"], "compare": "Model"}]
+    }
+
+plan_keys.py declares the keys of each part. A settings file is found relative to the plan,
+data as always relative to where the command is started.
+"""
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aevnmt_tf import hparams
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.experiments import plan_keys, score_tables
+from aevnmt_tf.experiments.plan_keys import (
+    BackTranslation,
+    ExperimentPlan,
+    MonolingualText,
+    PlannedSystem,
+    PlannedTable,
+    SharedText,
+    must_know,
+)
+from aevnmt_tf.hparams import settings_files
+
+OWN_TEST = "@test"  # the run's own test_prefix
+OWN_DEV = "@dev"  # what training saw on dev
+LABELS = ("system", "test", "metric")  # what every score has
+ONLY_DEV = ("kl", "elbo", "active_units")
+# What the experiment sets, and what a plan has instead.
+SET_HERE = {"out_dir": "out_dir of the plan", "random_seed": "seeds"}
+
+
+def read(path: str | os.PathLike[str]) -> ExperimentPlan:
+    """Return the plan of a file."""
+    path = Path(path)
+    layer = settings_files.read_one(path)
+    values = plan_keys.checked(layer.values, ExperimentPlan, where=layer.where)
+    _check_settings(values["data"], start=f"{path}, data: ", groups=["data"])
+    _check_settings(values["settings"], start=f"{path}, settings: ")
+    systems = [_system(value, path=path, plan=values) for value in values["systems"]]
+    twice = _repeated(system.name for system in systems)
+    if twice is not None:
+        raise UserError(f"{path}: there are two systems called {twice}.")
+    values["systems"] = {system.name: system for system in systems}
+    values["prepare"] = _shared_text(values["prepare"], path=path)
+    values["synthetic"] = {
+        name: BackTranslation(
+            name=name, **_part(value, BackTranslation, f"{path}, synthetic {name}: ")
+        )
+        for name, value in values["synthetic"].items()
+    }
+    values["tables"] = tuple(
+        _table(value, start=f"{path}, table {number}: ", plan=values)
+        for number, value in enumerate(values["tables"], 1)
+    )
+    plan = ExperimentPlan(path=path, **values)
+    _check_references(plan)
+    return plan
+
+
+def _part(value: Mapping[str, Any], part: type, start: str) -> dict[str, Any]:
+    return plan_keys.checked(value, part, where=lambda key: start)
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs twice."""
+    listed = list(names)
+    return next((name for number, name in enumerate(listed) if name in listed[:number]), None)
+
+
+def _check_settings(
+    values: Mapping[str, Any], *, start: str, groups: Sequence[str] = ()
+) -> None:
+    """Refuse a name that is no setting, or none of the groups' where they are given.
+
+    Values are checked when the settings are put together.
+    """
+    known = [s.name for group in groups for s in hparams.GROUPS[group]] or hparams.SETTINGS
+    for name in values:
+        must_know(name, known, what=" ".join([*groups, "setting"]), where=start)
+        if name in SET_HERE:
+            raise UserError(f"{start}{name} is set by the experiment: use {SET_HERE[name]}.")
+
+
+def _system(value: Mapping[str, Any], *, path: Path, plan: Mapping[str, Any]) -> PlannedSystem:
+    name = value.get("name")
+    start = f"{path}, system {name}: " if isinstance(name, str) else f"{path}, systems: "
+    found = _part(value, PlannedSystem, start)
+    _check_settings(found["settings"], start=start)
+    _check_settings(found["grid"], start=f"{start}grid: ")
+    for test in found["tests"] or ():
+        must_know(test, plan["tests"], what="test set", where=f"{start}tests: ")
+    both = set(found["grid"]) & set(found["settings"])
+    if both:
+        raise UserError(f"{start}{min(both)} stands in settings and in grid: keep one of them.")
+    found["hparams"] = found["hparams"] and path.parent / found["hparams"]
+    found["seeds"] = found["seeds"] or plan["seeds"]
+    found["grid_seeds"] = found["grid_seeds"] or found["seeds"][:1]
+    found["tests"] = found["tests"] or tuple(plan["tests"])
+    return PlannedSystem(**found)
+
+
+def _shared_text(value: Mapping[str, Any] | None, *, path: Path) -> SharedText | None:
+    if value is None:
+        return None
+    start = f"{path}, prepare: "
+    found = _part(value, SharedText, start)
+    _check_settings(found["settings"], start=start)
+    found["hparams"] = found["hparams"] and path.parent / found["hparams"]
+    found["mono"] = {
+        lang: MonolingualText(**_part(text, MonolingualText, f"{start}mono {lang}: "))
+        for lang, text in found["mono"].items()
+    }
+    return SharedText(**found)
+
+
+def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> PlannedTable:
+    """Return a table of a plan file, which must have a cell for each score."""
+    found = _part(value, PlannedTable, start)
+    systems: Mapping[str, PlannedSystem] = plan["systems"]
+    for name in found["systems"] or ():
+        must_know(name, systems, what="system", where=start)
+    for name in found["tests"] or ():
+        must_know(name, plan["tests"], what="test set", where=start)
+    wanted = found["systems"] or systems
+    shown = [one for name, one in systems.items() if one.in_tables and name in wanted]
+    parts = [*found["rows"], *found["columns"]]
+    found["compare"] = compare = found["compare"] or next(
+        (name for name in found["rows"][::-1] if name not in LABELS[1:]), None
+    )
+    labels = {*LABELS, *(label for one in systems.values() for label in one.labels)}
+    for label in filter(None, [*parts, compare]):
+        must_know(label, labels, what="label", where=start)
+        for system in shown:
+            if label not in (*LABELS, *system.labels):
+                raise UserError(f"{start}system {system.name} has no label {label}.")
+    twice = _repeated(parts)
+    if twice is not None:
+        raise UserError(f"{start}{twice} stands twice in rows and columns.")
+    if compare is not None and compare not in parts:
+        raise UserError(f"{start}compare must be a label of rows or columns, not {compare}.")
+    found["systems"] = tuple(system.name for system in shown)
+    found["tests"] = found["tests"] or tuple(plan["tests"])
+    found["metrics"] = found["metrics"] or plan["metrics"]
+    table = PlannedTable(**found)
+    try:
+        score_tables.refuse_shared_cells(
+            _labels(table, shown, sets=plan["tests"]), rows=table.rows, columns=table.columns
+        )
+    except UserError as error:
+        raise UserError(f"{start}{error}") from None
+    return table
+
+
+def _labels(
+    table: PlannedTable, systems: Sequence[PlannedSystem], *, sets: Mapping[str, str]
+) -> Iterator[dict[str, str]]:
+    """Return the labels of all scores that the table may have."""
+    for system, test, metric in itertools.product(systems, table.tests, table.metrics):
+        if test in system.tests and (metric not in ONLY_DEV or sets[test] == OWN_DEV):
+            yield {**system.labels, "system": system.name, "test": test, "metric": metric}
+
+
+def _check_references(plan: ExperimentPlan) -> None:
+    """Check what one part says about another."""
+    for name, synthetic in plan.synthetic.items():
+        start, model = f"{plan.path}, synthetic {name}: ", synthetic.model
+        must_know(model, plan.systems, what="system", where=start)
+        if synthetic.seed not in plan.systems[model].seeds:
+            seeds = ", ".join(map(str, plan.systems[model].seeds))
+            raise UserError(f"{start}seed {synthetic.seed} is none of {model}'s: {seeds}.")
+        if synthetic.tag is not None and plan.prepare is not None:
+            raise UserError(
+                f"{start}tag {synthetic.tag} is unknown to the vocabularies of prepare, which "
+                "are made before there is synthetic text: leave one of them out."
+            )
+    for name, system in plan.systems.items():
+        start = f"{plan.path}, system {name}: "
+        given = {**plan.data, **plan.settings, **system.settings, **system.grid}
+        if plan.prepare is not None and "vocab_prefix" in given:
+            raise UserError(f"{start}vocab_prefix is set by prepare.")
+        if system.synthetic is not None:
+            must_know(system.synthetic, plan.synthetic, what="synthetic data", where=start)
+            for key in ("synthetic_prefix", "synthetic_tag"):
+                if key in given:
+                    raise UserError(f"{start}{key} is set by synthetic {system.synthetic}.")
+        if system.grid_of is not None:
+            must_know(system.grid_of, plan.systems, what="system", where=start)
+            if not plan.systems[system.grid_of].grid:
+                raise UserError(f"{start}grid_of {system.grid_of}: that system has no grid.")
+            if system.grid:
+                raise UserError(f"{start}grid and grid_of exclude each other.")
+        _refuse_circles(plan, name, ())
+
+
+def _refuse_circles(plan: ExperimentPlan, name: str, path: tuple[str, ...]) -> None:
+    if name in path:
+        circle = " -> ".join([*path[path.index(name) :], name])
+        raise UserError(f"{plan.path}: systems need each other in a circle: {circle}.")
+    system = plan.systems[name]
+    needed = [system.grid_of] if system.grid_of else []
+    needed += [plan.synthetic[system.synthetic].model] if system.synthetic else []
+    for other in needed:
+        _refuse_circles(plan, other, (*path, name))

@@ -1,0 +1,175 @@
+"""Which settings exclude each other, and what follows from others."""
+
+import json
+from collections.abc import Container, Mapping
+from typing import Any
+
+_SEARCHES = ("beam_width", "sampling_temperature")  # one of them at a time
+
+
+class Clash(ValueError):
+    """Two settings, `names`, that exclude each other."""
+
+    def __init__(self, names: tuple[str, str], sentence: str):
+        super().__init__(sentence)
+        self.names = names
+
+
+def supersede(given: dict[str, Any], *, later: Mapping[str, Any]) -> None:
+    """Forget what a later file or flag rules out: a temperature ends beam search, a beam
+    sampling."""
+    for name, other in (_SEARCHES, _SEARCHES[::-1]):
+        if later.get(name) and other not in later:
+            given.pop(other, None)
+
+
+def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, Any]:
+    """Fill in what follows from other settings; a Clash where two exclude each other.
+
+    `given` holds the names that a file or a flag says, the rest are defaults.
+    """
+    values = dict(values)
+    if values["sampling_temperature"] > 0 and "beam_width" not in given:
+        values["beam_width"] = 0
+    if values["text_pipeline"] == "moses" and "subword_option" not in given:
+        values["subword_option"] = "bpe"
+    is_vnmt = values["model_type"] == "vnmt"
+    if is_vnmt and "z_inference_from" not in given:
+        values["z_inference_from"] = "source_target"
+    has_r = values["z_inference_from"] == "source_target" and not is_vnmt
+    if has_r and values["r_train_mode"] is None:
+        values["r_train_mode"] = "KLq"
+    if isinstance(values["avg_ckpts"], bool):
+        values["avg_ckpts"] = values["num_keep_ckpts"] if values["avg_ckpts"] else 0
+    if values["steps_per_checkpoint"] is None:
+        values["steps_per_checkpoint"] = 10 * values["steps_per_stats"]
+    if values["train_prefix"] is None:
+        # The demo corpus is English and German.
+        other = {"en": "de", "de": "en"}
+        values["src"] = values["src"] or other.get(values["tgt"], "en")
+        values["tgt"] = values["tgt"] or other.get(values["src"], "de")
+    _refuse_model(values)
+    _refuse_training(values)
+    _refuse_decoding(values)
+    _refuse_data(values)
+    return values
+
+
+def _exclude(values: Mapping[str, Any], first: str, second: str, advice: str) -> None:
+    one, other = (json.dumps(values[name], ensure_ascii=False) for name in (first, second))
+    sentence = f"{first} {one} and {second} {other} do not go together: {advice}."
+    raise Clash((first, second), sentence)
+
+
+def _refuse_vnmt(v: Mapping[str, Any]) -> None:
+    if v["z_inference_from"] == "source_only":
+        _exclude(v, "model_type", "z_inference_from", "the posterior of vnmt is q(z|x, y)")
+    if v["r_train_mode"] is not None:
+        advice = "vnmt predicts with its prior p(z|x) and has no r(z|x)"
+        _exclude(v, "model_type", "r_train_mode", advice)
+    if v["prior"] != "standard":
+        _exclude(v, "model_type", "prior", "vnmt has a prior of its own, p(z|x)")
+
+
+def _refuse_model(v: Mapping[str, Any]) -> None:
+    if v["model_type"] == "vnmt":
+        _refuse_vnmt(v)
+    if v["z_inference_from"] == "source_only" and v["r_train_mode"] is not None:
+        _exclude(
+            v,
+            "r_train_mode",
+            "z_inference_from",
+            "r(z|x) exists with source_target only, so set that or leave r_train_mode out",
+        )
+    if v["prior"] == "mixture" and v["free_bits_for"].endswith("dimension"):
+        _exclude(
+            v,
+            "prior",
+            "free_bits_for",
+            "the KL to a mixture is known for z as a whole: set free_bits_for to z or batch",
+        )
+    if v["encoder_type"] == "bi" and v["num_encoder_layers"] % 2:
+        _exclude(
+            v,
+            "encoder_type",
+            "num_encoder_layers",
+            "a bidirectional layer counts as 2, so the number of layers must be even",
+        )
+    if v["sos"] == v["eos"]:
+        _exclude(v, "sos", "eos", "the two marks must differ")
+
+
+def _refuse_training(v: Mapping[str, Any]) -> None:
+    if v["avg_ckpts"] > v["num_keep_ckpts"]:
+        _exclude(v, "avg_ckpts", "num_keep_ckpts", "only kept checkpoints can be averaged")
+    if v["objective"] == "iwae" and v["free_bits"]:
+        advice = "free bits are a part of the KL, which the importance-weighted bound has not"
+        _exclude(v, "objective", "free_bits", advice)
+    if v["mdr_rate"] and v["free_bits"]:
+        advice = "both ask for a KL of some size, so set one of them"
+        _exclude(v, "mdr_rate", "free_bits", advice)
+    if v["mdr_rate"] and v["objective"] == "iwae":
+        advice = "the importance-weighted bound has no KL to hold"
+        _exclude(v, "mdr_rate", "objective", advice)
+    if v["KL_annealing_cycles"] > 1 and not v["KL_annealing_steps"]:
+        advice = "a cycle is 2 x KL_annealing_steps long, so set both"
+        _exclude(v, "KL_annealing_cycles", "KL_annealing_steps", advice)
+    if v["decay_scheme"] == "linear" and v["check_convergence_every"]:
+        _exclude(
+            v,
+            "decay_scheme",
+            "check_convergence_every",
+            "the rate is 0 after num_train_steps, so set check_convergence_every to 0",
+        )
+
+
+def _refuse_decoding(v: Mapping[str, Any]) -> None:
+    if v["beam_width"] > 0 and v["sampling_temperature"] > 0:
+        _exclude(
+            v,
+            *_SEARCHES,
+            "set beam_width to 0 to sample, or sampling_temperature to 0 for beam search",
+        )
+    most = max(v["beam_width"], 1)
+    if v["sampling_temperature"] == 0 and v["num_translations_per_input"] > most:
+        _exclude(
+            v,
+            "num_translations_per_input",
+            "beam_width",
+            f"such a search gives {most} at most, so widen the beam or sample",
+        )
+
+
+def _refuse_data(v: Mapping[str, Any]) -> None:
+    if v["train_prefix"] is None:
+        for name in ("dev_prefix", "synthetic_prefix", "train_ratios"):
+            if v[name] is not None:
+                advice = f"null is the demo corpus, so give train_prefix or leave {name} out"
+                _exclude(v, name, "train_prefix", advice)
+        for name in ("src", "tgt"):
+            if v[name] not in ("en", "de"):
+                _exclude(v, name, "train_prefix", "null is the demo corpus, en and de")
+    else:
+        for name in ("src", "tgt"):
+            if v[name] is None:
+                _exclude(v, "train_prefix", name, f"files are PREFIX.LANG, so give {name}, too")
+    if v["src"] == v["tgt"]:
+        _exclude(v, "src", "tgt", "source and target files would be the same")
+    count = len(v["train_prefix"]) if isinstance(v["train_prefix"], tuple) else 1
+    if v["train_ratios"] is not None and len(v["train_ratios"]) != count:
+        advice = f"the number of ratios must be that of the prefixes, {count}"
+        _exclude(v, "train_ratios", "train_prefix", advice)
+    tag = v["synthetic_tag"]
+    if tag is not None and v["synthetic_prefix"] is None:
+        _exclude(
+            v, "synthetic_tag", "synthetic_prefix", "there is nothing to put it in front of"
+        )
+    if tag is not None and (tag.split() != [tag] or tag in ("<unk>", v["sos"], v["eos"])):
+        names = ("synthetic_tag", "synthetic_tag")
+        shown = json.dumps(tag, ensure_ascii=False)
+        raise Clash(names, f"synthetic_tag must be a word of its own, not {shown}.")
+    if v["subword_sampling"] and v["subword_option"] != "spm":
+        advice = "only SentencePiece knows more than one segmentation"
+        _exclude(v, "subword_sampling", "subword_option", advice)
+    if v["text_pipeline"] == "moses" and v["subword_option"] == "spm":
+        _exclude(v, "text_pipeline", "subword_option", 'moses goes with "bpe" or ""')

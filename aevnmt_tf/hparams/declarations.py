@@ -1,0 +1,339 @@
+"""Every setting, declared once: files, flags, --help, checks and hparams/README.md follow.
+
+Settings come from the defaults below, then from a JSON file, then from the command line.
+"""
+
+import argparse
+import functools
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from aevnmt_tf.cli.errors import UserError, did_you_mean
+from aevnmt_tf.cli.settings import Setting, add_flag
+from aevnmt_tf.hparams import settings_files, tf_nmt_names
+from aevnmt_tf.hparams.conflicts import Clash, resolve, supersede
+from aevnmt_tf.hparams.settings_files import Layer
+from aevnmt_tf.storage import atomic_writes
+
+# The defaults are the authors' values for AEVNMT. One setting: name, type, default, help,
+# choices or limits. Wrapped by hand, so that the table can be read.
+# fmt: off
+_DECLARED: dict[str, tuple[Setting, ...]] = {
+    "model": (
+        Setting("model_type", str, "aevnmt", "cond: P(y|x); joint: P(x) P(y|x); "
+                "aevnmt: P(x|z) P(y|x,z), z inferred; vnmt: P(y|x,z) with a prior p(z|x)",
+                ("cond", "joint", "aevnmt", "vnmt")),
+        Setting("num_units", int, 256, "size of every GRU and of the embeddings", at_least=1),
+        Setting("z_dim", int, 256, "size of z", at_least=1),
+        Setting("z_inference_from", str, "source_only", "source_only: q(z|x); source_target: "
+                "q(z|x,y), and r(z|x) for prediction; vnmt: always source_target, without r",
+                ("source_only", "source_target")),
+        Setting("r_train_mode", str, None, "how r learns: KLq is KL(q||r), KLr is KL(r||q), JS "
+                "is the sum of both (the authors' name for it), l2 makes r a point; null with "
+                "source_target is KLq", ("KLq", "KLr", "JS", "l2")),
+        Setting("prior", str, "standard", "standard: N(0, I); mixture: a learned mixture of "
+                "Gaussians (not in the paper)", ("standard", "mixture")),
+        Setting("prior_components", int, 10, "Gaussians of a mixture prior", at_least=1),
+        Setting("embedding_stddev", float, 0.5, "of the embeddings' initial values (0.5: the "
+                "authors' code)", above=0),
+        Setting("dropout", float, 0.3, "rate on the input of every RNN cell",
+                at_least=0, below=1),
+        Setting("output_dropout", float, 0.0, "rate on what the output layers read (not in the "
+                "paper)", at_least=0, below=1),
+        Setting("word_dropout", float, 0.0, "rate at which words of the target prefix and of "
+                "the source LM's prefix are masked", at_least=0, below=1),
+        Setting("word_dropout_source", bool, True, "word dropout in the source LM, too"),
+        Setting("encoder_type", str, "bi", "bidirectional", ("bi",)),
+        Setting("num_encoder_layers", int, 2, "a bidirectional layer counts as 2", at_least=1),
+        Setting("num_decoder_layers", int, 1, "layers of the decoder", at_least=1),
+        Setting("num_lm_layers", int, 1, "layers of the source LM", at_least=1),
+        Setting("num_layers", int, None, "sets num_encoder_layers and num_decoder_layers where "
+                "they are not given", at_least=1),
+        Setting("attention", str, "bahdanau", "attention scores", ("bahdanau",)),
+        Setting("attention_architecture", str, "standard", "TF-NMT's name", ("standard",)),
+        Setting("unit_type", str, "gru", "cell of every RNN", ("gru",)),
+        Setting("pass_hidden_state", bool, False, "false: the decoder starts from z or zeros, "
+                "never from the encoder", (False,)),
+        Setting("decoder_style", str, "paper", "paper: attention from the old state, output "
+                "from state, word and context; tf_nmt: input feeding", ("paper", "tf_nmt")),
+        Setting("gru_reset", str, "before", "reset gate before or after the recurrent product",
+                ("before", "after")),
+        Setting("share_vocab", bool, False, "one vocabulary for both languages"),
+    ),
+    "objective": (
+        Setting("objective", str, "elbo", "elbo: the evidence lower bound; iwae: the "
+                "importance-weighted bound with num_train_samples draws (not in the paper)",
+                ("elbo", "iwae")),
+        Setting("num_train_samples", int, 1, "draws of z for each pair in training",
+                at_least=1),
+        Setting("KL_annealing_steps", int, 0, "updates over which the weight of the KL terms "
+                "grows from 0 to 1; 0: no annealing", at_least=0),
+        Setting("KL_annealing_cycles", int, 1, "how many times annealing starts; a cycle is "
+                "2 x KL_annealing_steps long", at_least=1),
+        Setting("label_smoothing", float, 0.0, "share of each target word's probability that "
+                "training gives to all words in equal parts (not in the paper)",
+                at_least=0, below=1),
+        Setting("free_bits", float, 0.0, "nats of KL that cost nothing", at_least=0),
+        Setting("free_bits_for", str, "z", "z, dimension: free bits of each sentence, for the "
+                "whole of z or for each dimension; batch, batch_dimension: of the mean "
+                "over a batch, on each device", ("z", "dimension", "batch", "batch_dimension")),
+        Setting("mdr_rate", float, 0.0, "minimum desired rate: the nats of KL that a Lagrange "
+                "multiplier asks for (not in the paper); 0: none", at_least=0),
+        Setting("mdr_step", float, 0.01, "by how much the multiplier grows for each nat that "
+                "the KL of a batch is short of mdr_rate", above=0),
+    ),
+    "optimisation": (
+        Setting("optimizer", str, "adam", "update rule", ("adam", "sgd")),
+        Setting("learning_rate", float, 0.0003, "step size", above=0),
+        Setting("max_gradient_norm", float, 1.0, "gradients are clipped to this global norm",
+                above=0),
+        Setting("batch_size", int, 64, "sentence pairs a batch, over all devices", at_least=1),
+        Setting("gradient_accumulation_steps", int, 1, "batches summed for one update",
+                at_least=1),
+        Setting("num_train_steps", int, 140000, "updates before convergence is checked",
+                at_least=1),
+        Setting("check_convergence_every", int, 500, "after num_train_steps, updates between "
+                "checks of dev BLEU; 0: stop at num_train_steps", at_least=0),
+        Setting("patience", int, 20, "checks without a gain before training stops", at_least=1),
+        Setting("max_steps", int, None, "stop after so many updates in any case", at_least=1),
+        Setting("max_minutes", float, None, "stop after so many minutes in any case", above=0),
+        Setting("max_bad_steps", int, 10, "updates in a row with a non-finite gradient before "
+                "training gives up", at_least=1),
+        Setting("warmup_steps", int, 0, "updates over which the learning rate grows",
+                at_least=0),
+        Setting("warmup_scheme", str, "t2t", "from 1/100 of the rate, exponentially", ("t2t",)),
+        Setting("decay_scheme", str, "", "luong5, luong10: after 1/2 of the steps, halved 5 "
+                "or 10 times; luong234: after 2/3, 4 times; linear: from the first step to 0",
+                ("", "luong5", "luong10", "luong234", "linear")),
+        Setting("random_seed", int, 1, "fixes initial weights, noise and the order of the data",
+                at_least=0, below=2**31),
+    ),
+    "machine": (
+        Setting("distribute", str, "auto", "auto: all GPUs of the machine, several workers "
+                "where TF_CONFIG names two or more",
+                ("auto", "none", "mirrored", "multi_worker")),
+        Setting("precision", str, "float32", "of the large products",
+                ("float32", "mixed_bfloat16")),
+        Setting("jit_compile", str, "auto", "compile with XLA; auto: where it is faster",
+                ("auto", "true", "false")),
+    ),
+    "data": (
+        Setting("src", str, None, "source language; files are PREFIX.LANG"),
+        Setting("tgt", str, None, "target language"),
+        Setting("train_prefix", str, None, "training files, one prefix or several; null: the "
+                "demo corpus", many="either"),
+        Setting("train_ratios", float, None, "mixing weights, one for each train_prefix; null: "
+                "corpora are concatenated", above=0, many=True),
+        Setting("dev_prefix", str, None, "development files, one prefix or several",
+                many="either"),
+        Setting("test_prefix", str, None, "test files, one prefix or several", many="either"),
+        Setting("synthetic_prefix", str, None, "back-translated pairs: PREFIX.TGT and "
+                "PREFIX.translation.SRC"),
+        Setting("mono_real_ratio", int, 1, "synthetic batches for each gold batch", at_least=1),
+        Setting("mono_prefix", str, None, "TF-NMT's name; null", (None,)),
+        Setting("embed_prefix", str, None, "TF-NMT's name; null", (None,)),
+        Setting("vocab_prefix", str, None, "vocabulary files or SentencePiece models; null: "
+                "made from the training files"),
+        Setting("out_dir", str, None, "where the run is kept"),
+        Setting("note", str, None, "a sentence about the file or the run"),
+        Setting("max_train", int, 0, "use the first so many pairs only; 0: all", at_least=0),
+        Setting("num_buckets", int, 10, "the most batch shapes a run may have", at_least=1),
+        Setting("subword_sampling", float, 0.0, "training text is cut into subwords at random, "
+                "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
+                "segmentation alone", at_least=0),
+        Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
+                "sentence, all in memory, which epochs take in turn", at_least=1),
+        Setting("src_max_len", int, 50, "training drops longer sources (subwords)", at_least=1),
+        Setting("tgt_max_len", int, 50, "training drops longer targets (subwords)", at_least=1),
+        Setting("src_max_len_infer", int, 512, "translation cuts longer sources (subwords)",
+                at_least=1),
+        Setting("tgt_max_len_infer", int, None, "longest translation; null: 2 x the source's "
+                "length + 10", at_least=1),
+        Setting("demo_pairs", int, 20000, "training pairs of the demo corpus, at most 20,000",
+                at_least=10),
+        Setting("sos", str, "<s>", "first mark of a sentence in vocabulary files"),
+        Setting("eos", str, "</s>", "last mark of a sentence in vocabulary files"),
+    ),
+    "text": (
+        Setting("subword_option", str, "spm", "spm: SentencePiece on raw text; bpe: text in "
+                "BPE (@@); empty: words", ("", "bpe", "spm")),
+        Setting("vocab_size", int, 8000, "for each language: pieces of SentencePiece, merges "
+                "of BPE, or words", at_least=1),
+        Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
+                "tokenised, truecased, BPE", ("sentencepiece", "moses")),
+        Setting("synthetic_tag", str, None, "word in front of every synthetic source, one "
+                "symbol of the vocabulary, such as <bt>; null: none"),
+    ),
+    "decoding": (
+        Setting("infer_batch_size", int, 64, "most sentences translated at a time", at_least=1),
+        Setting("beam_width", int, 10, "0: greedy, or sampling with a temperature", at_least=0),
+        Setting("length_penalty_weight", float, 1.0, "w in ((5 + length) / 6)^w", at_least=0),
+        Setting("sampling_temperature", float, 0.0, "above 0: sample instead of search",
+                at_least=0),
+        Setting("num_translations_per_input", int, 1, "translations for each sentence",
+                at_least=1),
+    ),
+    "reporting": (
+        Setting("steps_per_stats", int, 100, "updates between reports", at_least=1),
+        Setting("steps_per_external_eval", int, 1000, "updates between dev evaluations",
+                at_least=1),
+        Setting("steps_per_checkpoint", int, None, "updates between checkpoints; null: 10 x "
+                "steps_per_stats", at_least=1),
+        Setting("metrics", str, ("bleu",), "scores on dev; bleu selects",
+                ("bleu", "chrf", "ter"), many=True),
+        Setting("num_keep_ckpts", int, 5, "last checkpoints kept", at_least=1),
+        Setting("avg_ckpts", int, 0, "last checkpoints averaged; true: num_keep_ckpts",
+                at_least=0, also=(True, False)),
+        Setting("iw_samples", int, 10, "samples for the importance-weighted bound on dev",
+                at_least=1),
+    ),
+}
+# fmt: on
+GROUPS = {
+    group: tuple(replace(setting, group=group) for setting in settings)
+    for group, settings in _DECLARED.items()
+}
+SETTINGS = {setting.name: setting for settings in GROUPS.values() for setting in settings}
+_DEFAULTS = {name: setting.default for name, setting in SETTINGS.items()}
+
+
+class Hparams:
+    """The settings of a run: frozen, read as attributes, equal and hashed by value."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]):
+        object.__setattr__(self, "_values", MappingProxyType(dict(values)))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SETTINGS:
+            hint = did_you_mean(name, SETTINGS)
+            raise AttributeError(f"there is no setting called {name}{hint}")
+        return self._values[name]
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"settings are frozen; replace({name}=...) makes new ones")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("settings are frozen")
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *SETTINGS]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hparams) and dict(self._values) == dict(other._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __repr__(self) -> str:
+        items = [f"{k}={v!r}" for k, v in self._values.items() if v != _DEFAULTS[k]]
+        return f"Hparams({', '.join(items)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Hparams, (dict(self._values),)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every setting as JSON holds it, lists as lists."""
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in self._values.items()}
+
+    def replace(self, **overrides: Any) -> "Hparams":
+        """Return these settings with some changed, checked again as `load` does."""
+        return _merge([Layer(self.to_dict()), Layer(overrides)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that `load` reads back to equal settings."""
+        atomic_writes.write_json(path, self.to_dict())
+
+
+def load(path: str | os.PathLike[str] | None = None, **overrides: Any) -> Hparams:
+    """Return the settings of a file, the overrides on top, the defaults below."""
+    layers = [] if path is None else settings_files.read(path)
+    return _merge([*layers, Layer(overrides)])
+
+
+def add_flags(
+    parser: argparse.ArgumentParser, groups: Iterable[str] | None = None, *, file: bool = True
+) -> None:
+    """Add --hparams (unless `file` is false) and one flag for each setting of the groups."""
+    if file:
+        parser.add_argument(
+            "--hparams",
+            metavar="FILE",
+            help="a settings file, or the name of a shipped one, such as demo",
+        )
+    wanted = GROUPS if groups is None else {group: GROUPS[group] for group in groups}
+    names = []
+    for group, settings in wanted.items():
+        section = parser.add_argument_group(f"settings: {group}")
+        for setting in settings:
+            check = functools.partial(_check_flag, setting.name)
+            add_flag(section, setting, check=check)
+            names.append(setting.name)
+    for old, (new, _) in tf_nmt_names.ALIASES.items():
+        if new in names:
+            parser.add_argument(f"--{old}", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+            names.append(old)
+    parser.set_defaults(settings_flags=tuple(names))
+
+
+def overrides(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that were given as flags."""
+    return {name: getattr(args, name) for name in args.settings_flags if name in vars(args)}
+
+
+def from_args(args: argparse.Namespace, *, below: Mapping[str, Any] | None = None) -> Hparams:
+    """Return the settings of a command line: its --hparams file, its flags on top.
+
+    `below` are values to use in place of defaults.
+    """
+    path = getattr(args, "hparams", None)
+    layers = [] if path is None else settings_files.read(path)
+    return _merge([Layer(dict(below or {})), *layers, Layer(overrides(args), _flag)])
+
+
+def _merge(layers: Iterable[Layer]) -> Hparams:
+    given: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    for layer in layers:
+        ours = _checked(layer)
+        supersede(given, later=ours)
+        for name, value in ours.items():
+            given[name], places[name] = value, layer.where(name)
+    given.pop("num_layers", None)  # It has set the two depths.
+    try:
+        return Hparams(resolve({**_DEFAULTS, **given}, given=given))
+    except Clash as error:
+        place = next((places[name] for name in error.names if name in places), "")
+        raise UserError(f"{place}{error}") from None
+
+
+def _checked(layer: Layer) -> dict[str, Any]:
+    ours = tf_nmt_names.translate(layer.values, where=layer.where, defaults=_DEFAULTS)
+    for name, value in ours.items():
+        if name not in SETTINGS:
+            known = [*SETTINGS, "base", *tf_nmt_names.ALIASES]
+            hint = did_you_mean(name, known) or "; --help lists them all."
+            raise UserError(f"{layer.where(name)}there is no setting called {name}{hint}")
+        try:
+            ours[name] = SETTINGS[name].check(value)
+        except ValueError as error:
+            raise UserError(f"{layer.where(name)}{error}") from None
+    return ours
+
+
+def _check_flag(name: str, value: Any) -> Any:
+    return _checked(Layer({name: value}, _flag))[name]
+
+
+def _flag(name: str) -> str:
+    return f"--{name}: "
+
+
+if __name__ == "__main__":
+    folder = Path(__file__).resolve().parents[2] / "hparams"
+    print(settings_files.readme(GROUPS, folder=folder), end="")

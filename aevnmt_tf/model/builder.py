@@ -1,0 +1,108 @@
+"""From settings to a model: the choices between systems and forms are made here, once."""
+
+import functools
+from typing import Any
+
+from aevnmt_tf import nets
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.model.aevnmt import Aevnmt, Rates
+
+LATENT = ("aevnmt", "vnmt")
+
+
+def build(
+    hp: Hparams,
+    x_vocab_size: int,
+    y_vocab_size: int,
+    *,
+    packed: bool = True,
+    cls: type[Aevnmt] = Aevnmt,
+) -> Aevnmt:
+    """Return the model that the settings describe, with all its weights.
+
+    Args:
+        hp: Hparams.
+        x_vocab_size: Vx.
+        y_vocab_size: Vy.
+        packed: whether output layers skip padding; not possible under XLA.
+        cls: Aevnmt or a subclass.
+    """
+    rates = Rates(
+        dropout=hp.dropout,
+        word_dropout_x=hp.word_dropout if hp.word_dropout_source else 0.0,
+        word_dropout_y=hp.word_dropout,
+        output_dropout=hp.output_dropout,
+    )
+    parts = {
+        **_translation_parts(hp, x_vocab_size, y_vocab_size, packed=packed),
+        **_joint_parts(hp, x_vocab_size, packed=packed),
+    }
+    return cls(
+        **parts, rates=rates, seed=hp.random_seed, num_rows=hp.batch_size, name=hp.model_type
+    )
+
+
+def _sizes(hp: Hparams) -> dict[str, Any]:
+    """Return what every recurrent net is given."""
+    z_size = hp.z_dim if hp.model_type in LATENT else None
+    size = hp.num_units
+    return {"input_size": size, "units": size, "z_size": z_size, "reset": hp.gru_reset}
+
+
+def _translation_parts(
+    hp: Hparams, x_vocab_size: int, y_vocab_size: int, *, packed: bool
+) -> dict[str, Any]:
+    """Return the parts that every system has."""
+    size, emb_y = hp.num_units, None
+    embedding = functools.partial(nets.Embedding, units=size, stddev=hp.embedding_stddev)
+    if not hp.share_vocab:
+        emb_y = embedding(vocab_size=y_vocab_size, name="emb_y")
+    decoder = nets.DECODERS[hp.decoder_style](
+        memory_size=2 * size,
+        vocab_size=y_vocab_size,
+        num_layers=hp.num_decoder_layers,
+        packed=packed,
+        label_smoothing=hp.label_smoothing,
+        name="decoder",
+        **_sizes(hp),
+    )
+    # TF-NMT counts a bidirectional layer as two.
+    layers = hp.num_encoder_layers // 2
+    return {
+        "emb_x": embedding(vocab_size=x_vocab_size, name="emb_x"),
+        "emb_y": emb_y,
+        "encoder": nets.Encoder(num_layers=layers, name="encoder", **_sizes(hp)),
+        "decoder": decoder,
+    }
+
+
+def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, Any]:
+    """Return the parts that not every system has: the source LM, p(z), q and r."""
+    parts = {}
+    if hp.model_type in ("joint", "aevnmt"):
+        parts["source_lm"] = nets.SourceLM(
+            vocab_size=x_vocab_size,
+            num_layers=hp.num_lm_layers,
+            packed=packed,
+            name="source_lm",
+            **_sizes(hp),
+        )
+    if hp.model_type == "vnmt":
+        sizes = _sizes(hp)
+        conditional = nets.PRIORS["conditional"]
+        parts["prior"] = conditional(label="p", sides="x", name="prior", **sizes)
+        parts["posterior"] = nets.GaussianNetwork(
+            label="q", sides="xy", name="posterior", **sizes
+        )
+    if hp.model_type == "aevnmt":
+        sees_target = hp.z_inference_from == "source_target"
+        options = {"components": hp.prior_components} if hp.prior == "mixture" else {}
+        parts["prior"] = nets.PRIORS[hp.prior](z_size=hp.z_dim, name="prior", **options)
+        parts["posterior"] = nets.GaussianNetwork(
+            label="q", sides="xy" if sees_target else "x", name="posterior", **_sizes(hp)
+        )
+        if sees_target:
+            network = nets.PointNetwork if hp.r_train_mode == "l2" else nets.GaussianNetwork
+            parts["prediction"] = network(label="r", sides="x", name="prediction", **_sizes(hp))
+            parts["divergence"] = hp.r_train_mode
+    return parts

@@ -1,0 +1,94 @@
+"""What is maximised: pure functions of distributions and log-probabilities, in nats.
+
+Every function takes and gives one value per sentence ([B]); nobody divides or averages here.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+
+
+class LossTerms(NamedTuple):
+    """The parts of the objective for each sentence pair: in nats, unweighted, unreduced."""
+
+    nll_x: tf.Tensor  # [B]   -log P(x|z)
+    nll_y: tf.Tensor  # [B]   -log P(y|x, z)
+    # KL(q(z|.) || p(z)) by dimension: [B, Z]. [B, 1] where the prior only knows the KL of the
+    # whole of z, [B, 0] without z.
+    kl: tf.Tensor
+    r_divergence: tf.Tensor  # [B]   D(r, q)
+    # How many words had the highest probability; no part of the objective.
+    correct_x: tf.Tensor  # [B]
+    correct_y: tf.Tensor  # [B]
+    smoothing: tf.Tensor  # [B]   what label smoothing adds to nll_y in training
+
+
+# D(r, q) of Eq. (ELBO-D), by the name of r_train_mode: [B].
+# DEVIATION: "JS" is the closed form of the authors' code, KL(q||r) + KL(r||q); the
+# Jensen-Shannon divergence of two Gaussians has none.
+# DEVIATION: l2 is the squared norm of Eq. (ELBO-L2) for each sentence; the authors' code halves
+# it and sums it over the batch.
+DIVERGENCES: dict[str, Callable[[tfd.Distribution, tfd.Distribution], tf.Tensor]] = {
+    "KLr": lambda r, q: tfd.kl_divergence(r, q),
+    "KLq": lambda r, q: tfd.kl_divergence(q, r),
+    "JS": lambda r, q: tfd.kl_divergence(q, r) + tfd.kl_divergence(r, q),
+    "l2": lambda r, q: tf.reduce_sum(tf.math.squared_difference(r.mean(), q.mean()), axis=-1),
+}
+
+
+def elbo(terms: LossTerms) -> tf.Tensor:
+    """Return Eq. (ELBO), its expectation estimated with the terms' own z: [B]."""
+    return -terms.nll_x - terms.nll_y - tf.reduce_sum(terms.kl, axis=-1)
+
+
+def rate_penalty(terms: LossTerms, *, multiplier: tf.Tensor, rate: float) -> tf.Tensor:
+    """Return multiplier * (rate - KL), which asks for a KL of at least `rate` nats: [B].
+
+    Minimum desired rate (Pelsmaeker and Aziz, 2020): the model minimises the Lagrangian, and
+    the multiplier maximises it.
+    """
+    return multiplier * (rate - tf.reduce_sum(terms.kl, axis=-1))
+
+
+def loss(
+    terms: LossTerms,
+    *,
+    kl_weight: tf.Tensor | float = 1.0,
+    free_bits: float = 0.0,
+    free_bits_for: str = "z",
+    weight: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """Return what training minimises: [B].
+
+    With kl_weight 1, no free bits and no label smoothing it is minus the bound of Eq. (ELBO-D).
+
+    Args:
+        terms: LossTerms.
+        kl_weight: the annealing weight of the KL.
+        free_bits: nats of KL that cost nothing.
+        free_bits_for: "z", for the whole of z, or "dimension", for each column of terms.kl;
+            with "batch" in front, the mean over the batch is compared with free_bits.
+        weight: [B], that of each sentence in this mean; None: they are equal.
+    """
+    kl = terms.kl
+    if not free_bits_for.endswith("dimension") and kl.shape[-1] != 0:  # 0: there is no z
+        kl = tf.reduce_sum(kl, axis=-1, keepdims=True)
+    # DEVIATION: neither the paper nor the authors' code has free bits; 0 unless asked for.
+    if free_bits_for.startswith("batch"):
+        # The sum over the batch is max(mean KL, free bits) for each sentence (Kingma et al.,
+        # 2016); what a sentence adds to it follows from the batch.
+        weights = tf.ones_like(terms.nll_y) if weight is None else weight
+        total = tf.reduce_sum(weights[:, None] * kl, axis=0)
+        costs = tf.math.divide_no_nan(total, tf.reduce_sum(weights)) > free_bits
+        kl = tf.where(costs, kl, free_bits)
+    elif free_bits > 0.0:  # an estimate of the KL may be negative, and counts as it is
+        kl = tf.maximum(kl, free_bits)
+    kl = tf.reduce_sum(kl, axis=-1)
+    # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
+    # we.
+    # DEVIATION: neither the paper nor the authors' code smooths labels; 0 unless
+    # label_smoothing says otherwise.
+    nll_y = terms.nll_y + terms.smoothing
+    return terms.nll_x + nll_y + kl_weight * (kl + terms.r_divergence)

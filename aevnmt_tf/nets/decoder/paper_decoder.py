@@ -1,0 +1,229 @@
+"""The decoder of the paper's Appendix A: a sentence, a word, and words of a search.
+
+    t_0 = tanh(affine(z; theta_init-dec))                               Eq. (init-dec)
+    c_j = attention(s_1^m, t_{j-1}; theta_bahd)                         Eq. (att)
+    t_j = GRU(t_{j-1}, [c_j, e_{j-1}]; theta_gru-dec)                   Eq. (dec)
+    f(z, x, y_<j) = softmax(affine([t_j, e_{j-1}, c_j]; theta_out-y))   Eq. (out-y)
+
+In a search, a matrix W that meets the context or the last word needs its large product once a
+source word, or once a different word, and not once a hypothesis:
+
+    W c_j = W sum_i a_i s_i = sum_i a_i (W s_i)          Eq. (att) in Eq. (dec) and Eq. (out-y)
+
+and all hypotheses of a sentence attend to one copy of the source. Where weights change no more,
+the products of all words can be kept in a table.
+"""
+
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.cells import ready
+from aevnmt_tf.nets.decoder.attention_gru import AttentionWeights, run_attention_gru
+from aevnmt_tf.nets.decoder.bahdanau import Memory, flat_weights
+from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, SearchStep, Step
+from aevnmt_tf.nets.embedding import Embedding
+from aevnmt_tf.nets.matrix_products import compute, project
+from aevnmt_tf.nets.recurrent import Noise
+
+# Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
+MOST_PROJECTED = 1 << 26
+MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 words
+
+
+# DEVIATION: the authors' code has the other decoder, TfNmtDecoder (decoder_style tf_nmt); the
+# default is the paper's.
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class PaperDecoder(Decoder):
+    """The paper's form.
+
+    With several layers the first attends, with its own old state, and the others read the one
+    below; t_j of Eq. (out-y) is the top one's.
+    """
+
+    @property
+    def first_input_size(self) -> int:
+        """The size of [c_j, e_{j-1}]."""
+        return self.memory_size + self.input_size
+
+    @property
+    def feature_size(self) -> int:
+        """The size of [t_j, e_{j-1}, c_j]."""
+        return self.units + self.input_size + self.memory_size
+
+    def call(
+        self,
+        inputs: tf.Tensor,
+        memory: Memory,
+        state: DecoderState,
+        noise: Noise | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """See Decoder."""
+        noise, first = noise or {}, self.grus[0]
+        inputs = compute(self, inputs)
+        kernel, recurrent, bias, second = first.weights_of()
+        words, context_mask = inputs, None
+        if (mask := noise.get(first.name)) is not None:
+            mask = compute(self, mask)
+            words = inputs * mask[..., self.memory_size :]
+            context_mask = tf.transpose(mask[..., : self.memory_size], [1, 0, 2])
+        x = project(words, kernel[self.memory_size :], bias)  # [B, Ty, 3H]
+        weights = AttentionWeights(
+            compute(self, self.bahd.query_kernel),
+            compute(self, self.bahd.v),
+            kernel[: self.memory_size],
+            recurrent,
+            second,
+        )
+        found = run_attention_gru(
+            tf.transpose(x, [1, 0, 2]),
+            state.hidden[0],
+            memory,
+            weights,
+            context_mask,
+            cell=first.cell,
+        )
+        t, c, attention = (tf.transpose(v, [1, 0, 2]) for v in found)
+        t = self.run_layers(t, state.hidden, noise, first=1)
+        return _features(t, inputs, c), attention
+
+    def step(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, *, shared: bool = False
+    ) -> Step:
+        """See Decoder."""
+        inputs = compute(self, inputs)
+        c, attention = self.bahd(state.hidden[0], memory, shared=shared)  # Eq. (att)
+        t, hidden = self.step_layers(tf.concat([c, inputs], -1), state.hidden)  # Eq. (dec)
+        return _features(t, inputs, c), DecoderState(hidden, state.feed), attention
+
+    def split_weights(self) -> "SplitWeights":
+        """Return the weights of Eq. (dec) and Eq. (out-y), apart by what they meet."""
+        kernel, recurrent, bias, _ = self.grus[0].weights_of()
+        recurrent = ready(self.grus[0].cell.parts(recurrent))
+        e, c, t = self.input_size, self.memory_size, self.units
+        out, out_bias = (compute(self, v) for v in (self.out_y.kernel, self.out_y.bias))
+        inputs_c, inputs_e = tf.split(kernel, [c, e])
+        logits_t, logits_e, logits_c = tf.split(out, [t, e, c])  # as in _features
+        return SplitWeights(
+            inputs_c, inputs_e, bias, recurrent, logits_t, logits_e, logits_c, out_bias
+        )
+
+    def word_table(self, embedding: Embedding) -> "WordTable | None":
+        """Return the WordTable of weights as they are now; None where it is too large."""
+        if self.vocab_size**2 > MOST_TABULATED:
+            return None
+        w = self.split_weights()
+        e = compute(self, embedding(tf.range(self.vocab_size)))  # [V, E]
+        return WordTable(tf.matmul(e, w.inputs_e), tf.matmul(e, w.logits_e))
+
+    def search_step(
+        self, embedding: Embedding, *, width: int, words: "WordTable | None" = None
+    ) -> SearchStep:
+        """See Decoder."""
+        if width == 1 and words is None:  # nothing to share
+            return super().search_step(embedding, width=width)
+        return PaperSearchStep(self, embedding, width=width, words=words)
+
+
+def _features(t: tf.Tensor, e: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
+    return tf.concat([t, e, c], axis=-1)  # of Eq. (out-y)
+
+
+class SearchMemory(NamedTuple):
+    """A source as search sees it. What is projected has no entries where it is not kept."""
+
+    source: Memory
+    inputs: tf.Tensor  # [B, Tx, 3H] W s of the GRU, with its bias
+    logits: tf.Tensor  # [B, Tx, V] W s of the output layer, with its bias
+
+
+class WordTable(NamedTuple):
+    """What each word adds, without bias."""
+
+    inputs: tf.Tensor  # [V, 3H] W e of the GRU
+    logits: tf.Tensor  # [V, V] W e of the output layer
+
+
+class SplitWeights(NamedTuple):
+    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e or state t."""
+
+    inputs_c: tf.Tensor  # [2H, 3H]
+    inputs_e: tf.Tensor  # [E, 3H]
+    inputs_bias: tf.Tensor  # [3H]
+    recurrent: list[tf.Tensor]  # matrices of the GRU's cell, made of its recurrent kernel
+    logits_t: tf.Tensor  # [H, V]
+    logits_e: tf.Tensor  # [E, V]
+    logits_c: tf.Tensor  # [2H, V]
+    logits_bias: tf.Tensor  # [V]
+
+
+class PaperSearchStep(SearchStep):
+    """The step of a PaperDecoder with its products taken apart. Arguments as `search_step`."""
+
+    def __init__(
+        self,
+        decoder: PaperDecoder,
+        embedding: Embedding,
+        *,
+        width: int,
+        words: WordTable | None = None,
+    ) -> None:
+        super().__init__(decoder, embedding, shared=True)
+        self._width = width
+        self._words = words
+        # Taken apart here, before the loop: inside it they would be copied for each word.
+        self._weights = decoder.split_weights()
+
+    def memory(self, source: Memory) -> SearchMemory:
+        """Return a Memory as search should carry it."""
+        batch, time = tf.unstack(tf.shape(source.mask))
+        room = MOST_PROJECTED // self._decoder.vocab_size if self._width > 1 else 0
+        fits = batch * time <= room
+        values = source.values[:, : tf.where(fits, time, 0)]
+        w = self._weights
+        # The weights of attention sum to one, so a bias may be added before they are applied.
+        return SearchMemory(
+            source,
+            project(values, w.inputs_c, w.inputs_bias),
+            project(values, w.logits_c, w.logits_bias),
+        )
+
+    def __call__(self, memory: SearchMemory, state: DecoderState, y: tf.Tensor) -> Step:
+        """See SearchStep."""
+        decoder, w = self._decoder, self._weights
+        old, first = state.hidden[0], decoder.grus[0]
+        attention = decoder.bahd.attention(old, memory.source, shared=True)  # Eq. (att)
+        inputs_c, logits_c = self._from_context(attention, memory)
+        inputs_e, logits_e = self._from_words(y)
+        second = first.weights_of()[3]
+        t = first.cell.step(inputs_c + inputs_e, compute(first, old), w.recurrent, second)[0]
+        top, above = decoder.step_layers(t, state.hidden, first=1)  # Eq. (dec)
+        logits = tf.add_n([tf.matmul(top, w.logits_t), logits_e, logits_c])  # Eq. (out-y)
+        state = DecoderState((t, *above), state.feed)
+        return tf.cast(logits, tf.float32), state, flat_weights(attention)
+
+    def _from_words(self, y: tf.Tensor) -> list[tf.Tensor]:
+        """Return what last words add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        if self._words is not None:
+            return [tf.gather(part, y) for part in self._words]
+        w = self._weights
+        words, place = tf.unique(y)
+        e = compute(self._decoder, self._embedding(words))  # [words, E]
+        return [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
+
+    def _from_context(self, attention: tf.Tensor, memory: SearchMemory) -> list[tf.Tensor]:
+        """Return what contexts add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        w = self._weights
+
+        def kept() -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.matmul(attention, memory.inputs), tf.matmul(attention, memory.logits)
+
+        def direct() -> tuple[tf.Tensor, tf.Tensor]:
+            c = tf.matmul(attention, memory.source.values)  # [B, K, 2H]
+            inputs = project(c, w.inputs_c, w.inputs_bias)
+            return inputs, project(c, w.logits_c, w.logits_bias)
+
+        parts = tf.cond(tf.shape(memory.logits)[1] > 0, kept, direct)
+        sizes = (w.inputs_c.shape[1], w.logits_c.shape[1])
+        return [tf.reshape(part, [-1, size]) for part, size in zip(parts, sizes, strict=True)]

@@ -1,0 +1,163 @@
+"""Output layers: from states to logits, and straight to negative log-likelihoods.
+
+Most of the work of a training step is here ([tokens, F] x [F, V], three times), so nothing is
+done on padding and no pass over [tokens, V] is made that is not needed.
+"""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from aevnmt_tf.nets.matrix_products import compute
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class OutputLayer(keras.layers.Layer):
+    """affine(features; theta_out): features [..., F] -> logits [..., V] in float32.
+
+    Args:
+        input_size: F.
+        vocab_size: V.
+        use_bias: whether the map has a bias (TF-NMT's form of out_y has none).
+        packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static
+            shapes.
+        label_smoothing: the share of a label's probability that all words have in equal parts.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_size: int,
+        vocab_size: int,
+        use_bias: bool = True,
+        packed: bool = True,
+        label_smoothing: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.input_size = input_size
+        self.vocab_size = vocab_size
+        self.use_bias = use_bias
+        self.packed = packed
+        self.label_smoothing = label_smoothing
+        self.bias = None
+
+    def build(self, *_: Any) -> None:
+        """Create kernel [F, V] and, with use_bias, bias [V]."""
+        self.kernel = self.add_weight(name="kernel", shape=(self.input_size, self.vocab_size))
+        if self.use_bias:
+            self.bias = self.add_weight(
+                name="bias", shape=(self.vocab_size,), initializer="zeros"
+            )
+        self.built = True
+
+    def _weights(self) -> list[tf.Tensor]:
+        weights = [self.kernel, self.bias] if self.use_bias else [self.kernel]
+        return [compute(self, weight) for weight in weights]
+
+    def call(self, features: tf.Tensor) -> tf.Tensor:
+        """See the class."""
+        logits = affine(compute(self, features), *self._weights())
+        return tf.cast(logits, tf.float32)
+
+    def nll(
+        self, features: tf.Tensor, labels: tf.Tensor, lengths: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return -log softmax(logits)[label], summed over each sentence, and more.
+
+        Args:
+            features: [B, T, F].
+            labels: [B, T] int32.
+            lengths: [B] int32.
+
+        Returns:
+            nll [B] in nats, [B] how many labels had the highest logit, and [B] what label
+            smoothing adds to nll; all float32.
+        """
+        real = tf.sequence_mask(lengths, tf.shape(labels)[1])  # [B, T]
+        if self.packed:
+            where = tf.where(real)  # [N, 2]
+            features, labels = tf.gather_nd(features, where), tf.gather_nd(labels, where)
+            values = self._nll(features, labels)  # [N]
+            rows = tf.shape(lengths)[0]
+            return tuple(tf.math.unsorted_segment_sum(v, where[:, 0], rows) for v in values)
+        values = self._nll(
+            tf.reshape(features, [-1, self.input_size]), tf.reshape(labels, [-1])
+        )
+        return tuple(
+            tf.reduce_sum(tf.where(real, tf.reshape(v, tf.shape(real)), 0.0), axis=1)
+            for v in values
+        )
+
+    def _nll(self, features: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return nll_of_labels(
+            compute(self, features), labels, *self._weights(), smoothing=self.label_smoothing
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        names = ("input_size", "vocab_size", "use_bias", "packed", "label_smoothing")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def affine(features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None = None) -> tf.Tensor:
+    """Return features [..., F] x kernel [F, V] + bias [V]."""
+    logits = tf.matmul(features, kernel)
+    return logits if bias is None else tf.nn.bias_add(logits, bias)
+
+
+def nll_of_labels(
+    features: tf.Tensor,
+    labels: tf.Tensor,
+    kernel: tf.Tensor,
+    *bias: tf.Tensor,
+    smoothing: float = 0.0,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return -log softmax(affine(features))[label] and two more, each [N] and float32.
+
+    The second is whether the label's logit is the highest, the third what label smoothing adds
+    to the first.
+
+    features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind
+    is the gradient of the logits up to a factor for each token; that factor is put on the small
+    operands of the products.
+
+    Smoothed labels are (1 - smoothing) one-hot + smoothing / V. The cross-entropy to them is
+    nll + smoothing (logits[label] - mean(logits)): the normaliser is in both and cancels.
+    """
+
+    @tf.custom_gradient
+    def function(features, kernel, *bias):  # type: ignore[no-untyped-def]
+        logits = tf.cast(affine(features, kernel, *bias), tf.float32)  # [N, V]
+        nll, d_logits = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(
+            features=logits, labels=labels
+        )
+        chosen = tf.gather(logits, labels, batch_dims=1)
+        correct = tf.cast(chosen >= tf.reduce_max(logits, axis=-1), tf.float32)
+        if smoothing:
+            added = smoothing * (chosen - tf.reduce_mean(logits, axis=-1))
+        else:
+            added = tf.zeros_like(nll)
+
+        def gradient(
+            d_nll: tf.Tensor, _: tf.Tensor, d_added: tf.Tensor
+        ) -> tuple[tf.Tensor, ...]:
+            d_chosen, scale = d_logits, d_nll
+            if smoothing:
+                d_added *= smoothing
+                spread = d_added / tf.cast(tf.shape(logits)[1], tf.float32)
+                where = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)
+                d_chosen = d_nll[:, None] * d_logits - spread[:, None]
+                d_chosen = tf.tensor_scatter_nd_add(d_chosen, where, d_added)
+                scale = tf.ones_like(d_nll)
+            d_chosen = tf.cast(d_chosen, features.dtype)  # [N, V]
+            scale = tf.cast(scale, features.dtype)[:, None]
+            d_features = scale * tf.matmul(d_chosen, kernel, transpose_b=True)
+            d_kernel = tf.matmul(scale * features, d_chosen, transpose_a=True)
+            d_bias = [tf.matmul(scale, d_chosen, transpose_a=True)[0] for _ in bias]
+            return d_features, d_kernel, *d_bias
+
+        return (nll, correct, added), gradient
+
+    return function(features, kernel, *bias)

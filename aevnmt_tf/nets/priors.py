@@ -1,0 +1,154 @@
+"""Priors of z. A new one is a class here (or in a file of its own) and an entry of PRIORS."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+
+from aevnmt_tf.nets.latent_networks import GaussianNetwork, LatentPart, Sides
+from aevnmt_tf.nets.recurrent import Noise
+
+
+class Prior(LatentPart):
+    """p(z), or p(z|x) where `sides` says that it reads the source.
+
+    A prior defines `call`, `draw` where it is no diagonal Gaussian, and `kl` where that has a
+    closed form.
+
+    Args:
+        z_size: Z.
+    """
+
+    def __init__(self, *, z_size: int, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, "dtype": "float32"})
+        self.z_size = z_size
+
+    def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
+        """Return a distribution over z, event [Z]; batch [] where it conditions on nothing."""
+        raise NotImplementedError
+
+    def kl(self, q: tfd.Distribution, p: tfd.Distribution, z: tf.Tensor) -> tf.Tensor:
+        """Return KL(q || p), the second term of Eq. (ELBO), by dimension if possible.
+
+        Args:
+            q: the posterior, batch [B].
+            p: what `call` gave.
+            z: [..., B, Z] drawn from q, for an estimate.
+
+        Returns:
+            [B, Z]. Without a closed form, its estimate log q(z) - log p(z): [..., B, 1], the
+            whole of z as if it were one dimension.
+        """
+        return (q.log_prob(z) - p.log_prob(z))[..., None]
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "z_size": self.z_size}
+
+
+class GaussianPrior(Prior):
+    """A diagonal Gaussian, whose KL has a closed form for each dimension."""
+
+    def kl(self, q: tfd.Distribution, p: tfd.Distribution, z: tf.Tensor) -> tf.Tensor:
+        """Return the exact KL by dimension: [B, Z]."""
+        del z
+        return tfd.kl_divergence(q.distribution, p.distribution)
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class StandardNormal(GaussianPrior):
+    """p(z) = N(0, I), the paper's."""
+
+    def build(self, *_: Any) -> None:
+        """Create nothing: there is nothing to learn."""
+        self.built = True
+
+    def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
+        """Return N(0, I)."""
+        del sides, noise
+        return tfd.Independent(
+            tfd.Normal(tf.zeros([self.z_size]), tf.ones([self.z_size])),
+            reinterpreted_batch_ndims=1,
+        )
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class MixturePrior(Prior):
+    """p(z) = sum_k w_k N(z; m_k, diag(s_k^2)), with learned w, m and s.
+
+    w = softmax(logits), s = softplus(raw scale). The KL to it has no closed form.
+
+    DEVIATION: the paper names mixtures of Gaussians as future work; there is none in the
+    authors' code.
+
+    Args:
+        z_size: Z.
+        components: how many Gaussians.
+    """
+
+    def __init__(self, *, components: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.components = components
+
+    def build(self, *_: Any) -> None:
+        """Create equal weights, and components of scale 1 around draws from N(0, I)."""
+        shape = (self.components, self.z_size)
+        one = keras.initializers.Constant(math.log(math.e - 1.0))  # softplus gives 1
+        self.logits = self.add_weight(name="logits", shape=shape[:1], initializer="zeros")
+        self.loc = self.add_weight(
+            name="loc", shape=shape, initializer=keras.initializers.RandomNormal(stddev=1.0)
+        )
+        self.scale = self.add_weight(name="scale", shape=shape, initializer=one)
+        self.built = True
+
+    def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
+        """Return the mixture."""
+        del sides, noise
+        logits, loc, scale = map(tf.convert_to_tensor, (self.logits, self.loc, self.scale))
+        return tfd.MixtureSameFamily(
+            tfd.Categorical(logits=logits),
+            tfd.Independent(tfd.Normal(loc, tf.nn.softplus(scale)), 1),
+        )
+
+    @property
+    def noise_size(self) -> int:
+        """One number for each dimension, and one that chooses the component."""
+        return self.z_size + 1
+
+    def draw(self, distribution: tfd.Distribution, epsilon: tf.Tensor | None) -> tf.Tensor:
+        """Return z [..., B, Z] of standard normal numbers [..., B, Z + 1]; None: the mean."""
+        if epsilon is None:
+            return distribution.mean()
+        weights = distribution.mixture_distribution.probs_parameter()  # [K]
+        gaussian = distribution.components_distribution.distribution
+        share = tfd.Normal(0.0, 1.0).cdf(epsilon[..., -1:])  # uniform: [..., B, 1]
+        ends = tf.cumsum(weights)[:-1]  # where a component's share ends, but for the last one
+        chosen = tf.reduce_sum(tf.cast(share > ends, tf.int32), axis=-1)  # [..., B]
+        loc, scale = (tf.gather(value, chosen) for value in (gaussian.loc, gaussian.scale))
+        return loc + epsilon[..., :-1] * scale
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "components": self.components}
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class ConditionalPrior(GaussianNetwork):
+    """p(z|x) = N(u, diag(s^2)), functions of the source as r's are: VNMT (Zhang et al., 2016).
+
+    DEVIATION: Zhang et al. average the states of the translation model's encoder; ours has a
+    recurrent layer of its own, as the networks of the paper have.
+    """
+
+    is_generative = True
+    kl = GaussianPrior.kl
+
+
+PRIORS: dict[str, Callable[..., Prior | ConditionalPrior]] = {
+    "standard": StandardNormal,
+    "mixture": MixturePrior,
+    "conditional": ConditionalPrior,
+}

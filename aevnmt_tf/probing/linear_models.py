@@ -1,0 +1,283 @@
+"""Linear probes: Bayesian logistic and linear regression on standardised features.
+
+Weights have independent Gaussian priors. Both posteriors are moved, stretched and turned until
+they are near a standard normal, which the sampler finds easy; that changes coordinates, not the
+posterior.
+
+    X      features, standardised on what is learned from, and a column of ones     [N, P]
+    theta  weights and intercept, for each of M directions between classes          [P, M]
+    u      what is drawn: theta = centre + stretch u                                [P, M]
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf.probing import hmc_chains
+
+INTERCEPT_SCALE = 5.0  # of the intercept
+NOISE = (1.0, 1.0)  # shape and rate of the precision of a standardised target: Gamma(1, 1)
+
+_ASCENT = 200  # steps to the mode; near it is near enough
+_LARGEST = 3000  # side of a matrix that is inverted and multiplied with in every step
+
+
+class Design(NamedTuple):
+    """How features become the rows of X."""
+
+    mean: np.ndarray  # [D]
+    scale: np.ndarray  # [D]
+
+    @classmethod
+    def of(cls, features: np.ndarray) -> "Design":
+        """Return that of the features [N, D] to learn from; a constant one is left alone."""
+        features = np.asarray(features, np.float64)
+        scale = features.std(axis=0)
+        return cls(features.mean(axis=0), np.where(scale > 1e-8, scale, 1.0))
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Return features [N, D] -> X [N, P], P = D + 1."""
+        x = (np.asarray(features, np.float64) - self.mean) / self.scale
+        return np.concatenate([x, np.ones([len(x), 1])], axis=1)
+
+
+def prior_precisions(size: int, *, prior_scale: float) -> np.ndarray:
+    """Return one over the prior variances of D weights and the intercept: [P]."""
+    scales = np.append(np.full(size, prior_scale), INTERCEPT_SCALE)
+    return scales**-2.0
+
+
+class Posterior(NamedTuple):
+    """Draws of a probe's parameters."""
+
+    design: Design
+    weights: np.ndarray  # theta [S, C, P, M]; M is 1 for two classes and for a number
+    diagnostics: hmc_chains.Diagnostics
+    draws: hmc_chains.Draws
+    log_variance: np.ndarray | None = None  # of the noise around a number [S, C]
+    unit: tuple[float, float] = (0.0, 1.0)  # mean and scale of a number
+
+    def flat(self) -> np.ndarray:
+        """Return theta as [S * C, P, M]."""
+        return self.weights.reshape(-1, *self.weights.shape[2:])
+
+
+def contrasts(num_classes: int) -> np.ndarray:
+    """Return what turns M columns of X theta into the logits of all classes: [num_classes, M].
+
+    Two classes: the first has the logit 0. More: M = num_classes - 1 orthonormal directions in
+    which the logits sum to 0. Adding the same to all logits changes no probability, so that the
+    data say nothing about the one direction that is left out.
+    """
+    if num_classes == 2:
+        return np.array([[0.0], [1.0]])
+    basis = np.concatenate([np.ones([num_classes, 1]), np.eye(num_classes)[:, 1:]], axis=1)
+    return np.linalg.qr(basis)[0][:, 1:]
+
+
+def classify(
+    features: np.ndarray,
+    labels: np.ndarray,
+    *,
+    num_classes: int,
+    prior_scale: float,
+    options: hmc_chains.SamplerOptions,
+    track: hmc_chains.Track = iter,
+) -> Posterior:
+    """Return the posterior of logistic regression; of softmax regression for more classes.
+
+    theta ~ N(0, prior_scale^2), the intercept ~ N(0, INTERCEPT_SCALE^2)
+    P(label) = softmax(X theta contrasts'), which is sigmoid(X theta) for two classes
+
+    Args:
+        features: [N, D].
+        labels: [N] numbers from 0 to num_classes - 1.
+        num_classes: two or more.
+        prior_scale: of the weights.
+        options: how long the chains run.
+        track: as in hmc_chains.sample.
+    """
+    design = Design.of(features)
+    x, y = design(features), np.eye(num_classes)[np.asarray(labels)]
+    precisions = prior_precisions(x.shape[1] - 1, prior_scale=prior_scale)
+    centre, stretch = _near_normal(x, y, precisions)
+    log_prob = class_log_posterior(x, y, precisions, centre=centre, stretch=stretch)
+    draws = hmc_chains.sample(log_prob, centre.shape, options=options, track=track)
+    columns = np.moveaxis(draws.values, (2, 3), (0, 1)).reshape(len(stretch), -1)
+    weights = (stretch @ columns).reshape(*centre.shape, *draws.values.shape[:2])
+    weights = centre + np.moveaxis(weights, (0, 1), (2, 3))  # [S, C, P, M]
+    return Posterior(design, weights, hmc_chains.diagnose(weights), draws)
+
+
+def class_log_posterior(
+    x: np.ndarray,
+    y: np.ndarray,
+    precisions: np.ndarray,
+    *,
+    centre: np.ndarray,
+    stretch: np.ndarray,
+) -> hmc_chains.LogProb:
+    """Return the log posterior of u [C, P, M] as a function for the sampler.
+
+    Args:
+        x: X [N, P].
+        y: a one in the column of the label, else zeros [N, K].
+        precisions: of the prior [P].
+        centre: of theta [P, M].
+        stretch: [P * M, P * M], or [P, P] for all directions alike.
+    """
+    directions, shape = contrasts(y.shape[1]), centre.shape
+    x, y, prior, centre, stretch, directions = (
+        tf.constant(value, tf.float32)
+        for value in (x, y, precisions, centre, stretch, directions)
+    )
+
+    def log_prob(u: tf.Tensor) -> tf.Tensor:
+        # One product for all chains, and another one.
+        columns = tf.reshape(tf.transpose(u, [1, 2, 0]), [stretch.shape[0], -1])
+        theta = tf.reshape(stretch @ columns, [*shape, -1]) + centre[:, :, None]  # [P, M, C]
+        products = x @ tf.reshape(theta, [shape[0], -1])  # [N, M * C]
+        products = tf.reshape(products, [x.shape[0], shape[1], -1])
+        logits = tf.einsum("km,nmc->nkc", directions, products)
+        likelihood = tf.reduce_sum(y[:, :, None] * logits, 1) - tf.reduce_logsumexp(logits, 1)
+        penalty = tf.reduce_sum(tf.square(theta), 1) * prior[:, None]  # [P, C]
+        return tf.reduce_sum(likelihood, 0) - 0.5 * tf.reduce_sum(penalty, 0)
+
+    return log_prob
+
+
+def probabilities(products: np.ndarray) -> np.ndarray:
+    """Return P(class) [..., M + 1] of X theta [..., M]."""
+    logits = products @ contrasts(products.shape[-1] + 1).T
+    exponents = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return exponents / exponents.sum(axis=-1, keepdims=True)
+
+
+def _near_normal(
+    x: np.ndarray, y: np.ndarray, precisions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a centre [P, M] near the mode and a stretch: the posterior of u is near N(0, I).
+
+    The mode by steps that cannot go down: the log-likelihood has a curvature of at most X'X / 4
+    for two classes, X'X / 2 for more (Boehning, 1992). The curvature at the mode stretches.
+    """
+    directions = contrasts(y.shape[1])
+    bound = 0.25 if y.shape[1] == 2 else 0.5
+    ascent = np.linalg.inv(bound * x.T @ x + np.diag(precisions))
+    theta = np.zeros([x.shape[1], directions.shape[1]])
+    for _ in range(_ASCENT):
+        errors = (y - probabilities(x @ theta)) @ directions  # [N, M]
+        gradient = x.T @ errors - precisions[:, None] * theta
+        step = ascent @ gradient
+        theta += step
+        if np.sum(step * gradient) < 1e-6:
+            break
+    return theta, _stretch(_curvature(x, probabilities(x @ theta), directions, precisions))
+
+
+def _curvature(
+    x: np.ndarray, shares: np.ndarray, directions: np.ndarray, precisions: np.ndarray
+) -> np.ndarray:
+    """Return minus the second derivatives of the log posterior: [P * M, P * M].
+
+    Where that is too large, their mean over directions: [P, P].
+    """
+    (size, count), prior = (x.shape[1], directions.shape[1]), np.diag(precisions)
+    means = shares @ directions  # [N, M]
+    if size * count > _LARGEST:
+        weights = np.mean(shares @ directions**2 - means**2, axis=1)
+        return (x.T * weights) @ x + prior
+    found = np.zeros([size, count, size, count])
+    for i in range(count):
+        for j in range(i, count):
+            weights = shares @ (directions[:, i] * directions[:, j]) - means[:, i] * means[:, j]
+            found[:, i, :, j] = found[:, j, :, i] = (x.T * weights) @ x
+        found[:, i, :, i] += prior
+    return found.reshape(size * count, size * count)
+
+
+def _stretch(curvature: np.ndarray) -> np.ndarray:
+    """Return a matrix S with S S' = curvature^-1."""
+    return np.linalg.inv(np.linalg.cholesky(curvature)).T
+
+
+def regress(
+    features: np.ndarray,
+    numbers: np.ndarray,
+    *,
+    prior_scale: float,
+    options: hmc_chains.SamplerOptions,
+    track: hmc_chains.Track = iter,
+) -> Posterior:
+    """Return the posterior of linear regression.
+
+    y = (number - mean) / standard deviation, of what is learned from
+    1 / variance ~ Gamma(*NOISE)
+    theta ~ N(0, prior_scale^2 variance), the intercept ~ N(0, INTERCEPT_SCALE^2 variance)
+    y ~ N(X theta, variance)
+
+    Args:
+        features: [N, D].
+        numbers: [N].
+        prior_scale: of the weights.
+        options: how long the chains run.
+        track: as in hmc_chains.sample.
+    """
+    design = Design.of(features)
+    x = design(features)
+    numbers = np.asarray(numbers, np.float64)
+    unit = (float(numbers.mean()), float(numbers.std()) or 1.0)
+    y = (numbers - unit[0]) / unit[1]
+    precisions = prior_precisions(x.shape[1] - 1, prior_scale=prior_scale)
+    curvature = x.T @ x + np.diag(precisions)
+    centre = np.linalg.solve(curvature, x.T @ y)
+    residual = np.sum((y - x @ centre) ** 2) + np.sum(precisions * centre**2)
+    level = np.log((residual + 2 * NOISE[1]) / (len(y) + 2 * NOISE[0]))  # of the log variance
+    stretch = _stretch(curvature) * np.exp(level / 2)
+    spread = np.sqrt(2 / (len(y) + 2 * NOISE[0]))
+    log_prob = number_log_posterior(
+        x, y, precisions, centre=centre, stretch=stretch, level=level, spread=spread
+    )
+    draws = hmc_chains.sample(log_prob, [x.shape[1] + 1], options=options, track=track)
+    weights = centre + draws.values[:, :, :-1] @ stretch.T  # [S, C, P]
+    log_variance = level + spread * draws.values[:, :, -1]
+    everything = np.concatenate([weights, log_variance[:, :, None]], axis=-1)
+    diagnostics = hmc_chains.diagnose(everything)
+    return Posterior(design, weights[..., None], diagnostics, draws, log_variance, unit)
+
+
+def number_log_posterior(
+    x: np.ndarray,
+    y: np.ndarray,
+    precisions: np.ndarray,
+    *,
+    centre: np.ndarray,
+    stretch: np.ndarray,
+    level: float,
+    spread: float,
+) -> hmc_chains.LogProb:
+    """Return the log posterior of [u, v] as a function for the sampler: [C, P + 1] -> [C].
+
+    theta = centre + stretch u, log variance = level + spread v; other arguments as in
+    class_log_posterior, with y [N] and centre [P].
+    """
+    shape, rate = NOISE
+    count = len(y) + x.shape[1]
+    rest, turned, prior, centre, stretch = (
+        tf.constant(value, tf.float32)
+        for value in (y - x @ centre, x @ stretch, precisions, centre, stretch)
+    )
+
+    def log_prob(state: tf.Tensor) -> tf.Tensor:
+        u, log_variance = state[:, :-1], level + spread * state[:, -1]
+        residuals = rest - tf.matmul(u, turned, transpose_b=True)  # [C, N]
+        theta = centre + tf.matmul(u, stretch, transpose_b=True)  # [C, P]
+        squares = tf.reduce_sum(tf.square(residuals), -1)
+        squares += tf.reduce_sum(prior * tf.square(theta), -1)
+        # Of the precision's Gamma(shape, rate), with d precision / d log variance.
+        return -(0.5 * count + shape) * log_variance - (0.5 * squares + rate) * tf.exp(
+            -log_variance
+        )
+
+    return log_prob

@@ -1,0 +1,161 @@
+"""What probes found: a table, JSON, a picture, and files for TensorBoard's projector."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from aevnmt_tf.cli import tables
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.probing.comparison import ProbeResult, ProbeTask
+from aevnmt_tf.probing.features import Features
+from aevnmt_tf.probing.probe_data import ProbeSentences
+from aevnmt_tf.probing.probe_request import ProbeRequest
+
+NOTHING = "-"
+# What the JSON repeats of the request.
+SETTINGS = (
+    *("model", "checkpoint", "data", "labels", "target", "quality_of", "baseline_model"),
+    *("held_out", "max_lines", "prior_scale", "chains", "num_warmup", "num_draws", "seed"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProbeReport:
+    """All that was found.
+
+    Attributes:
+        request: what was asked for.
+        sentences: that were read.
+        task: what was predicted of them.
+        z: the first kind of features.
+        origin: which distribution z is from.
+        results: of each kind of features, baselines last.
+        seconds: that it took.
+    """
+
+    request: ProbeRequest
+    sentences: ProbeSentences
+    task: ProbeTask
+    z: Features
+    origin: str
+    results: list[ProbeResult]
+    seconds: float
+
+    def show(self) -> None:
+        """Print a table."""
+        main, *others = self.task.titles
+        head = ["dim", self.task.titles[main], "95 %", "new sentences", "averaged"]
+        head += [self.task.titles[name] for name in others] + ["R-hat", "ESS", "seconds"]
+        rows = []
+        for result in self.results:
+            measure, diagnostics, averaged, interval = (
+                result.measures[main],
+                [],
+                NOTHING,
+                NOTHING,
+            )
+            if result.posterior is not None:
+                r_hat, ess = result.posterior.diagnostics
+                diagnostics = [f"{r_hat:.3f}", f"{ess:.0f}"]
+                diagnostics.append(f"{result.posterior.draws.seconds:.1f}")
+                averaged = _number(measure.averaged)
+                interval = _range(measure.low, measure.high)
+            rows.append(
+                [
+                    result.name,
+                    NOTHING if result.dimensions is None else str(result.dimensions),
+                    _number(measure.mean),
+                    interval,
+                    _range(measure.new_low, measure.new_high),
+                    averaged,
+                    *(_number(result.measures[name].averaged) for name in others),
+                    *(diagnostics or [NOTHING] * 3),
+                ]
+            )
+        faint = [place for place, result in enumerate(self.results) if result.is_baseline]
+        tables.show(["features", *(f">{title}" for title in head)], rows, faint=faint)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that was found, for JSON: unrounded, and null for what is infinite."""
+        task, sentences = self.task, self.sentences
+        places = np.flatnonzero(task.held_out).tolist()
+        return {
+            **{name: getattr(self.request, name) for name in SETTINGS},
+            "z": self.origin,
+            "seconds": self.seconds,
+            "target": task.name,
+            "classes": task.classes,
+            "sentences": len(sentences),
+            "empty_lines": sentences.left_out,
+            "train": len(task.train),
+            "held_out": len(places),
+            "counts": task.counts(),
+            "results": [_result(result, task) for result in self.results],
+            "warnings": [warning for result in self.results for warning in result.warnings],
+            "held_out_sentences": {
+                "set": [sentences.sets[place] for place in places],
+                "line": [sentences.lines[place] for place in places],
+                "target": task.named(task.test),
+            },
+        }
+
+    def write(self) -> None:
+        """Write the files that were asked for."""
+        if self.request.plot:
+            from aevnmt_tf.plots import figures, probe_plot
+
+            figures.save(probe_plot.draw(self.results, self.task), self.request.plot)
+        if self.request.projector:
+            self._write_projector(self.request.projector)
+
+    def _write_projector(self, folder: str) -> None:
+        """Write the vectors of all sentences, with what is known of each."""
+        from aevnmt_tf.plots import projector
+
+        metadata = {
+            self.task.name: self.task.named(self.task.values),
+            "set": self.sentences.sets,
+            "line": self.sentences.lines,
+            "part": ["held out" if out else "train" for out in self.task.held_out],
+            "text": self.sentences.texts,
+        }
+        name = self.z.name.replace(" ", "_")
+        try:
+            projector.write(folder, vectors=self.z.values, metadata=metadata, name=name)
+        except OSError as error:
+            raise UserError(f"cannot write {folder}: {error.strerror}.") from None
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.4g}"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return NOTHING if low is None or high is None else f"{_number(low)} to {_number(high)}"
+
+
+def _result(result: ProbeResult, task: ProbeTask) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "features": result.name,
+        "dimensions": result.dimensions,
+        "baseline": result.is_baseline,
+        **{name: dataclasses.asdict(measure) for name, measure in result.measures.items()},
+    }
+    if task.classes is None:
+        names = ("predicted", "predicted_low", "predicted_high")
+        found |= dict(zip(names, result.predictions.tolist(), strict=True))
+    else:
+        chosen = result.predictions.argmax(axis=1)
+        # How many sentences of each class (row) were taken for each class (column).
+        confusion = np.zeros([len(task.classes)] * 2, int)
+        np.add.at(confusion, (task.test, chosen), 1)
+        found["confusion"] = confusion.tolist()
+        found["predicted"] = task.named(chosen)
+        found["probability"] = result.predictions.tolist()
+    if result.posterior is not None:
+        (r_hat, ess), draws = result.posterior.diagnostics, result.posterior.draws._asdict()
+        del draws["values"]
+        found |= {"r_hat": r_hat if math.isfinite(r_hat) else None, "ess": ess, **draws}
+    return found

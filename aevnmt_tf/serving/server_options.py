@@ -1,0 +1,170 @@
+"""What the embedded server is told: where it listens, and how much it lets clients ask for."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.settings import check_options, option
+from aevnmt_tf.serving.status import RequestError, invalid
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+_batch = partial(option, group="batches (default: what the model's own file says)")
+_limit = partial(option, int, group="limits", at_least=1, at_most=10**9)
+_seconds = partial(option, float, above=0, at_most=1e6)
+_access = partial(option, str, None, group="access")
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions:
+    """The settings of `aevnmt serve`; None leaves a choice to the server."""
+
+    export_dir: Path
+    model_name: str = option(str, "aevnmt", "what clients call the model")
+    host: str = option(
+        str, "127.0.0.1", "address to listen on; 127.0.0.1: this machine alone, 0.0.0.0: all"
+    )
+    port: int = option(int, 8501, "of REST and the page; 0: any", at_least=0, at_most=65535)
+    grpc_port: int = option(int, 8500, "of gRPC; 0: any", at_least=0, at_most=65535)
+    poll_seconds: float = _seconds(1.0, "how often to look for a new version")
+    version_label: tuple[str, ...] | None = option(
+        str, None, "names of versions, such as stable=3,canary=4, which stay loaded", many=True
+    )
+    max_batch_size: int | None = _batch(int, None, "lines run together", at_least=1)
+    batch_timeout_ms: float | None = _batch(
+        float, None, "how long a line waits for others", at_least=0
+    )
+    max_queue: int | None = _batch(int, None, "lines that wait; more get 429", at_least=1)
+    num_threads: int | None = _batch(
+        int, None, "batches that run at the same time; without it, one per core", at_least=1
+    )
+    max_batch_words: int = _limit(
+        16384, "lines of a batch x subwords of its longest line x hypotheses per line"
+    )
+    max_request_bytes: int = _limit(4 * 2**20, "bytes of a request; more get 413")
+    max_lines: int = _limit(256, "lines of a request; more get 400")
+    max_line_bytes: int = _limit(20_000, "bytes of a line; more get 400")
+    max_request_words: int = _limit(32768, "subwords of a request; more get 400")
+    max_reply_values: int = _limit(2_000_000, "numbers and texts of an answer; more get 400")
+    max_connections: int = _limit(1000, "open REST connections; more are closed at once")
+    max_bytes_in_flight: int = _limit(64 * 2**20, "of all requests together; more get 503")
+    read_timeout: float = _seconds(
+        20.0, "in which a request's headers, and then its body, must arrive", group="limits"
+    )
+    request_timeout: float = _seconds(
+        120.0, "in which a request is answered; what is later gets 504", group="limits"
+    )
+    allowed_hosts: tuple[str, ...] | None = _access(
+        "names in Host and Origin headers; without them, local names if --host is local",
+        many=True,
+    )
+    token_file: str | None = _access(
+        "file with a token, which clients send as their bearer token"
+    )
+    tls_cert: str | None = _access(
+        "PEM file with the certificate: serve HTTPS and gRPC over TLS"
+    )
+    tls_key: str | None = _access("PEM file with its private key")
+    access_log: str | None = _access("file that gets a line of JSON per request; -: stderr")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        # What a path of the REST API can hold.
+        if not re.fullmatch(r"[\w.-]+", self.model_name, re.ASCII):
+            raise UserError(
+                f"--model_name: must be letters, digits, ., _ and -, not {self.model_name!r}."
+            )
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UserError("--tls_cert and --tls_key belong together: give both.")
+        _ = self.labels
+
+    @property
+    def labels(self) -> dict[str, int]:
+        """The version of each label."""
+        found = {}
+        for word in self.version_label or ():
+            name, _, number = word.partition("=")
+            if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or not re.fullmatch(
+                r"[0-9]{1,18}", number
+            ):
+                raise UserError(f"--version_label: must be like stable=3, not {word!r}.")
+            found[name] = int(number)
+        return found
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return self.host in LOOPBACK or self.host.startswith("127.")
+
+    @property
+    def batching(self) -> dict[str, int]:
+        """What is given of batching, in the units and names of the model's own file."""
+        micros = None if self.batch_timeout_ms is None else round(1000 * self.batch_timeout_ms)
+        changes = {
+            "max_batch_size": self.max_batch_size,
+            "batch_timeout_micros": micros,
+            "max_queue": self.max_queue,
+        }
+        return {name: value for name, value in changes.items() if value is not None}
+
+    def token(self) -> bytes | None:
+        """Return the content of the token file."""
+        if self.token_file is None:
+            return None
+        found = read_file("--token_file", self.token_file).strip()
+        if not re.fullmatch(rb"[\x21-\x7e]+", found):
+            raise UserError(f"{self.token_file} must hold one word of ASCII characters.")
+        return found
+
+    def check_lines(self, number: int) -> None:
+        """Refuse a request with too many lines, before they are looked at."""
+        if number > self.max_lines:
+            raise invalid(f"a request may have {self.max_lines} lines, not {number}")
+
+    def check_inputs(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Refuse too many and too long lines."""
+        for name, array in inputs.items():
+            if array.ndim:
+                self.check_lines(len(array))
+            if array.dtype == object:
+                longest = max(map(len, array.ravel()), default=0)
+                if longest > self.max_line_bytes:
+                    raise invalid(
+                        f"a line of {name} has {longest} bytes, and {self.max_line_bytes} are "
+                        "allowed"
+                    )
+
+    def check_words(self, words: np.ndarray) -> None:
+        """Refuse a request that would keep the server busy for long."""
+        if words.sum() > self.max_request_words:
+            raise invalid(
+                f"the request has {words.sum()} subwords, and {self.max_request_words} are "
+                "allowed: send fewer or shorter lines"
+            )
+
+    def check_reply(self, number: int) -> None:
+        """Refuse an answer that would hold up all others, if possible before it is computed."""
+        if number > self.max_reply_values:
+            raise invalid(
+                f"the answer has {number} values, and {self.max_reply_values} are allowed: "
+                "send fewer or shorter lines"
+            )
+
+
+def read_file(flag: str, path: str) -> bytes:
+    """Return the content of a file that a flag names."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UserError(f"{flag}: cannot read {path}: {error.strerror}.") from None
+
+
+def too_large(most: int) -> RequestError:
+    """Return what a request with too many bytes gets."""
+    message = f"a request may have {most} bytes"
+    return RequestError("RESOURCE_EXHAUSTED", message, http_status=413)

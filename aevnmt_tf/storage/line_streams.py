@@ -1,0 +1,172 @@
+"""Streams of lines: files, plain or .gz, stdin and stdout, in constant memory."""
+
+import collections
+import contextlib
+import gzip
+import os
+import select
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+from aevnmt_tf.cli.errors import UserError
+
+STD = "-"
+BOM = b"\xef\xbb\xbf"
+BLOCK = 1 << 16  # bytes read at a time
+Result = TypeVar("Result")
+LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
+ERRORS_ADVICE = "--errors replace goes on"
+PATIENCE = 0.05  # seconds that a writer may take for its next line
+
+
+def open_input(path: str) -> contextlib.AbstractContextManager[Any]:
+    """Return a binary stream of a file, plain or .gz, or of stdin."""
+    if path == STD:
+        return contextlib.nullcontext(_stdin())
+    try:
+        stream: Any = gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+        stream.peek(1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot read {path}: {reason}.") from None
+    return stream
+
+
+def _stdin() -> Any:
+    if sys.stdin is None:
+        raise UserError("stdin is closed: give a file to read.")
+    with contextlib.suppress(OSError, ValueError):  # where it has no descriptor
+        # Whoever shares the pipe may have set it so that "nothing yet" looks like the end.
+        os.set_blocking(sys.stdin.buffer.fileno(), True)
+    return sys.stdin.buffer
+
+
+def refuse_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
+    """Raise a UserError where a file that is to be written is one of the inputs."""
+    if path in (None, STD) or not os.path.isfile(path):
+        return
+    for other in inputs:
+        if other is not None and os.path.exists(other) and os.path.samefile(path, other):
+            raise UserError(f"{path} is an input as well: give another file.")
+
+
+class StreamLines:
+    r"""The lines of a binary stream, and whether another one is there.
+
+    They are split at \n alone; a \r before it and a byte order mark are no part of a line.
+    """
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+        self._read: collections.deque[bytes] = collections.deque()
+
+    def __iter__(self) -> Iterator[bytes]:
+        mark = BOM
+        for line in self._split():
+            yield line.removeprefix(mark).removesuffix(b"\r")
+            mark = b""
+
+    def _split(self) -> Iterator[bytes]:
+        start: list[bytes] = []  # of a line whose end has not been read
+        while block := self._stream.read1(BLOCK):
+            first, *others = block.split(b"\n")
+            start.append(first)
+            if others:
+                self._read.append(b"".join(start))
+                self._read.extend(others[:-1])
+                start = others[-1:]
+            while self._read:
+                yield self._read.popleft()
+        if last := b"".join(start):
+            yield last
+
+    def is_ready(self) -> bool:
+        """Return whether the next line, or the end, can be read without waiting."""
+        if self._read:
+            return True
+        try:
+            return bool(select.select([self._stream.fileno()], [], [], PATIENCE)[0])
+        except (OSError, ValueError):  # nothing that one could wait for
+            return True
+
+
+class Reader:
+    """The lines of a binary stream as text.
+
+    Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
+    is translated first. Lines wait in `waiting` until their results come.
+    """
+
+    def __init__(self, stream: Any, *, name: str, errors: str = "strict"):
+        self.problem: str | None = None
+        self.waiting: collections.deque[str] = collections.deque()
+        self._lines, self._name, self._errors = StreamLines(stream), name, errors
+        self.is_ready = self._lines.is_ready
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for number, line in enumerate(self._lines, 1):
+                try:
+                    decoded = line.decode("utf-8", errors=self._errors)
+                except UnicodeDecodeError as error:
+                    self.problem = (
+                        f"{self._name}, line {number}: byte 0x{line[error.start]:02x} is not "
+                        f"valid UTF-8; {ERRORS_ADVICE}."
+                    )
+                    return
+                self.waiting.append(decoded)
+                yield decoded
+        except (OSError, EOFError, zlib.error) as error:
+            self.problem = f"cannot read {self._name}: {error}."
+
+    def beside(self, results: Iterable[Result]) -> Iterator[tuple[str, Result]]:
+        """Return pairs of a line and its result."""
+        for result in results:
+            yield self.waiting.popleft(), result
+
+
+class Output:
+    """Where lines go: a file, plain or .gz, or stdout."""
+
+    def __init__(self, path: str, *, source: str):
+        self._name = "stdout" if path == STD else path
+        self._is_file = path != STD
+        if not self._is_file and sys.stdout is None:
+            raise UserError("stdout is closed: give a file to write.")
+        with self._sentences():
+            if self._is_file and source != STD and os.path.exists(path):
+                if os.path.samefile(path, source):
+                    raise UserError(f"{path} is the input as well: give another --output.")
+            opener: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
+            self._stream: Any = opener(path, "wb") if self._is_file else sys.stdout.buffer
+
+    def write(self, line: str) -> None:
+        """Write a line at once, so that an interruption leaves no half of it."""
+        with self._sentences():
+            self._stream.write(f"{line}\n".encode())
+
+    def flush(self) -> None:
+        """Show what has been written."""
+        with self._sentences():
+            self._stream.flush()
+
+    def __enter__(self) -> "Output":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._sentences():
+            if self._is_file:
+                self._stream.close()
+
+    @contextlib.contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if not self._is_file:  # or Python tries and fails again when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise UserError(f"cannot write {self._name}: {error.strerror}.") from None

@@ -1,0 +1,176 @@
+"""A run's directory: what its files are called, which weights to load, and how.
+
+    out_dir/hparams.json                        the resolved settings
+    out_dir/text/                               the tokenizers' files
+    out_dir/checkpoints/step-000001000/         one folder for each of the last checkpoints
+    out_dir/best/step-000001000/                best dev BLEU (one folder)
+    out_dir/average/step-000001000/             mean of the last checkpoints (one folder)
+    out_dir/logs/  metrics.jsonl  results.json
+
+A folder with weights holds `model.weights.h5`, a `state.json` with the step and what else is
+known of them, such as their scores, and a `manifest.json` with the size and checksum of every
+file. It is renamed into its place when it is complete.
+"""
+
+import json
+import os
+import re
+import zlib
+from pathlib import Path
+from typing import Any, Protocol
+
+from aevnmt_tf.cli.errors import UserError
+
+HPARAMS = "hparams.json"
+TEXT = "text"
+CHECKPOINTS = "checkpoints"
+BEST = "best"
+AVERAGE = "average"
+LOGS = "logs"
+METRICS = "metrics.jsonl"
+RESULTS = "results.json"
+
+WEIGHTS = "model.weights.h5"
+STATE = "state.json"
+MANIFEST = "manifest.json"
+CHOICES = {"best": BEST, "last": CHECKPOINTS, "average": AVERAGE}
+
+_NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
+
+
+class HasWeights(Protocol):
+    """A Keras model, as far as files of weights need to know it."""
+
+    def save_weights(self, filepath: str) -> None:
+        """Write the weights into a file."""
+
+    def load_weights(self, filepath: str) -> None:
+        """Read the weights from a file."""
+
+
+def step_of(folder: str | os.PathLike[str]) -> int | None:
+    """Return the step of a folder with weights, None where the name is none of ours."""
+    match = _NAME.fullmatch(Path(folder).name)
+    return int(match.group(1)) if match else None
+
+
+def listing(parent: str | os.PathLike[str]) -> list[Path]:
+    """Return the folders with weights inside `parent`, oldest first."""
+    parent = Path(parent)
+    if not parent.is_dir():
+        return []
+    found = [path for path in parent.iterdir() if path.is_dir() and step_of(path) is not None]
+    return sorted(found, key=_step_and_attempt)
+
+
+def settings_file(run: str | os.PathLike[str]) -> Path:
+    """Return the file of a run's settings, without which it is no run."""
+    path = Path(run) / HPARAMS
+    if not path.is_file():
+        raise UserError(
+            f"{run} is not a run: it has no {HPARAMS}; give the out_dir of a training run."
+        )
+    return path
+
+
+def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) -> Path:
+    """Return the folder of the weights that a command should load.
+
+    Args:
+        run: a run's directory.
+        checkpoint: "best", "last" or "average"; None means the one of best and average that
+            has the higher dev BLEU, and last where there is neither.
+    """
+    run = Path(run)
+    if not run.is_dir():
+        raise UserError(f"there is no run in {run}: give the out_dir of a training run.")
+    if checkpoint is not None:
+        found = [_newest(run / CHOICES[checkpoint])]
+    else:
+        found = [_newest(run / BEST), _newest(run / AVERAGE)]
+        found.sort(key=_dev_bleu, reverse=True)  # best/ first where they are equal
+        found.append(_newest(run / CHECKPOINTS))
+    for folder in found:
+        if folder is not None:
+            return folder
+    if checkpoint == "average" and not read_json(run / HPARAMS).get("avg_ckpts"):
+        raise UserError(
+            f"{run} was trained without avg_ckpts, so it has no average: give another "
+            "--checkpoint, or train with avg_ckpts."
+        )
+    where = "best/ or checkpoints/" if checkpoint is None else f"{CHOICES[checkpoint]}/"
+    raise UserError(f"{run} has no usable weights in {where}: has the training run saved yet?")
+
+
+def _newest(parent: Path) -> Path | None:
+    """Return the newest folder that is whole, None without one."""
+    return next((f for f in reversed(listing(parent)) if damage(f) is None), None)
+
+
+def _dev_bleu(folder: Path | None) -> float:
+    score = -1.0 if folder is None else state(folder).get("dev_bleu")
+    return -0.5 if score is None else score
+
+
+def state(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what is known of a folder of weights; nothing where that cannot be read."""
+    return read_json(Path(folder) / STATE)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object of a JSON file; nothing where it is missing or cut short."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def save_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
+    """Write a model's weights into a folder."""
+    model.save_weights(str(Path(folder) / WEIGHTS))
+
+
+def load_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
+    """Read a model's weights from a folder; the model's variables must exist."""
+    path = Path(folder) / WEIGHTS
+    try:
+        model.load_weights(str(path))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist.") from None
+    except (ValueError, KeyError) as error:
+        raise UserError(f"{path} does not fit the model of {HPARAMS}: {error}.") from error
+
+
+def damage(folder: str | os.PathLike[str]) -> str | None:
+    """Return what is wrong with a folder of weights in a few words, None where it is whole."""
+    folder = Path(folder)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        files = dict(manifest["files"])
+    except FileNotFoundError:
+        return f"{MANIFEST} is missing"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{MANIFEST} cannot be read"
+    for name, expected in files.items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != expected["bytes"]:
+            return f"{name} has {path.stat().st_size} bytes instead of {expected['bytes']}"
+        if checksum(path) != expected["crc32"]:
+            return f"the checksum of {name} is wrong"
+    return None
+
+
+def checksum(path: str | os.PathLike[str]) -> int:
+    """Return the CRC-32 of a file."""
+    value = 0
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _step_and_attempt(folder: Path) -> tuple[int, int]:
+    step, _, attempt = folder.name.removeprefix("step-").partition(".")
+    return int(step), int(attempt or 0)

@@ -1,0 +1,121 @@
+"""Bounds on the log-likelihood of a set of pairs, with a fixed seed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf import data
+from aevnmt_tf import model as models
+from aevnmt_tf.data.pair_encoding import EncodedPairs
+from aevnmt_tf.model import importance, objective
+from aevnmt_tf.nets import noise as random_numbers
+from aevnmt_tf.training import report_keys, running_sums, train_step
+from aevnmt_tf.training.train_step import Batch, Sums
+
+
+@dataclass
+class Bounds:
+    """What a pass over pairs without translating gives.
+
+    `values` is by report key. The rest is about z, by pair or dimension: None without z.
+    """
+
+    values: dict[str, float]
+    locs: np.ndarray | None = None  # [N, Z]
+    scales: np.ndarray | None = None  # [N, Z]
+    kl_by_dimension: np.ndarray | None = None  # [Z]
+
+
+class BoundsFunction:
+    """The ELBO and the importance-weighted bound, estimated with a fixed seed.
+
+    # DEVIATION: the authors' dev loss draws z anew each time, and uses r's mean where r
+    # exists; this is the mean over `samples` draws from q with a fixed seed.
+
+    Args:
+        model: a model.Aevnmt.
+        samples: how many draws of z for each pair.
+        seed: of the draws, which belong to the pair and not to its place in a batch.
+        loss: what training minimises; called with LossTerms, kl_weight and weight, [B].
+    """
+
+    def __init__(
+        self, model: models.Aevnmt, *, samples: int, seed: int, loss: Callable[..., tf.Tensor]
+    ) -> None:
+        self._model, self._loss = model, loss
+        self._samples = samples if model.posterior is not None else 1
+        self._seed = seed
+        ids, lengths = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+        spec = {"x": ids, "x_len": lengths, "y": ids, "y_len": lengths, "row": lengths}
+        spec |= {"weight": tf.TensorSpec([None], tf.float32), "corpus": lengths}
+        self._draws = tf.function(
+            self._draws_in_graph,
+            input_signature=[spec, tf.TensorSpec([], tf.int32)],
+            autograph=False,
+        )
+
+    def __call__(
+        self,
+        corpora: Sequence[EncodedPairs],
+        *,
+        batch_size: int,
+        kl_weight: float = 1.0,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> Bounds | None:
+        """Return the Bounds of several data.EncodedPairs together.
+
+        None where `interrupted()` became true on the way.
+        """
+        totals: dict[str, float] = {}
+        kl: Any = 0.0
+        posteriors: dict[tuple[int, int], np.ndarray] = {}
+        for number, encoded in enumerate(corpora):
+            for batch in data.evaluation_batches(encoded, batch_size=batch_size):
+                if interrupted():
+                    return None
+                sums, kl_sum, posterior = self._batch(batch, len(encoded), kl_weight)
+                for name, value in sums.items():
+                    totals[name] = totals.get(name, 0.0) + float(value)
+                kl = kl + kl_sum
+                rows = [(number, row) for row in batch["row"].numpy().tolist()]
+                posteriors.update(zip(rows, posterior, strict=True))
+        values = running_sums.means(totals, report_keys.names_for(self._model))
+        if self._model.posterior is None:
+            return Bounds(values)
+        real = sorted(key for key in posteriors if key[1] >= 0)  # a filler's row is -1
+        locs, scales = np.split(np.stack([posteriors[key] for key in real]), 2, axis=-1)
+        return Bounds(values, locs=locs, scales=scales, kl_by_dimension=kl / totals["pairs"])
+
+    def _batch(
+        self, batch: Batch, num_pairs: int, kl_weight: float
+    ) -> tuple[Sums, np.ndarray, np.ndarray]:
+        """Return sums over a batch, the KL's by dimension [Z], and loc and scale [B, 2 Z]."""
+        draws, posterior = self._draws(batch, tf.constant(num_pairs))
+        terms = objective.LossTerms(*(tf.reduce_mean(term, axis=0) for term in draws.terms))
+        weight = batch["weight"]
+        loss = self._loss(terms, kl_weight=kl_weight, weight=weight)
+        sums = train_step.sums(batch, terms, loss)
+        log_pxy = importance.importance_weighted(draws.log_w_xy)
+        sums["iw_log_pxy"] = tf.reduce_sum(weight * log_pxy)
+        kl = tf.reduce_sum(weight[:, None] * terms.kl, axis=0)
+        return sums, kl.numpy().astype(np.float64), posterior.numpy()
+
+    def _draws_in_graph(
+        self, batch: Batch, num_pairs: tf.Tensor
+    ) -> tuple[importance.WeighedDraws, tf.Tensor]:
+        """Return the draws of a batch, and loc and scale of q [B, 2 Z]."""
+        model, rows = self._model, tf.maximum(batch["row"], 0)  # a filler's row is -1
+
+        def noise(sample: tf.Tensor) -> tf.Tensor:
+            seed = random_numbers.seed_for("dev", seed=self._seed, step=sample)
+            size = (model.posterior.noise_size,)  # type: ignore[union-attr]  # there is one
+            return random_numbers.normal(size, seed=seed, rows=rows, num_rows=num_pairs)
+
+        draws = importance.sample(model, batch, noise, self._samples, own_proposal=False)
+        q = model.infer(batch)
+        if q is None:
+            return draws, tf.zeros([tf.size(rows), 0])
+        return draws, tf.concat([q.mean(), q.stddev()], axis=-1)

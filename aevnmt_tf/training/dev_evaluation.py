@@ -1,0 +1,192 @@
+"""The development set during training: bounds, scores and examples."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aevnmt_tf import data
+from aevnmt_tf.cli import extras
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data.corpora import names_of, prefixes
+from aevnmt_tf.data.corpus_preparation import Prepared
+from aevnmt_tf.evaluation import latent_use, metrics
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.model import Aevnmt
+from aevnmt_tf.plots import attention_plot
+from aevnmt_tf.text import subwords
+from aevnmt_tf.training import schedules, train_step
+from aevnmt_tf.training.dev_bounds import BoundsFunction
+from aevnmt_tf.translator import Decoding, Graph, Translator
+
+SHOWN = 5  # translations, attention images, pairs from the prior
+MOST = 2000  # sentences in the projector, and in the estimate of the information
+
+
+@dataclass
+class DevEvaluation:
+    """An evaluation on the development set; the names in `values` start with dev_."""
+
+    values: dict[str, Any]
+    bleu: float
+    translations: list[tuple[str, str, str]] = field(
+        default_factory=list
+    )  # source, reference, ours
+    prior_samples: list[tuple[str, str]] = field(default_factory=list)  # source, target
+    attention: list[np.ndarray] = field(default_factory=list)  # [height, width, 3] uint8
+    kl_by_dimension: np.ndarray | None = None  # [Z]
+    projection: dict[str, Any] | None = None  # vectors and metadata, for plots.projector
+
+
+def score_names(hp: Hparams) -> tuple[str, ...]:
+    """Return the scores of an evaluation: BLEU, chrF and what the setting `metrics` adds."""
+    return tuple(dict.fromkeys(("bleu", "chrf", *hp.metrics)))
+
+
+class DevEvaluator:
+    """The evaluation of a model on dev; several sets count as one, and each alone.
+
+    Args:
+        prepared: a data.corpus_preparation.Prepared, whose settings name the development set.
+        model: the model in training.
+    """
+
+    def __init__(self, prepared: Prepared, *, model: Aevnmt) -> None:
+        hp = prepared.hp
+        self._hp = hp
+        self._prefixes = prefixes(hp.dev_prefix)
+        languages = {"src": hp.src, "tgt": hp.tgt}
+        tokenizers = {
+            "x_tokenizer": prepared.x_tokenizer,
+            "y_tokenizer": prepared.y_tokenizer,
+        }
+        # What the model reads, and what people read: they differ after the Moses pipeline.
+        read = [data.read_pairs(prefix, **languages) for prefix in self._prefixes]
+        self._encoded = [data.encode_pairs(pairs, **tokenizers)[0] for pairs in read]
+        raw = [data.read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
+        # Translations have no subwords, so references must not have them either.
+        references = [subwords.join((y for _, y in pairs), hp.subword_option) for pairs in raw]
+        self._pairs = [
+            list(zip((x for x, _ in pairs), joined, strict=True))
+            for pairs, joined in zip(raw, references, strict=True)
+        ]
+        if not any(self._pairs):
+            raise UserError(f"the development set {', '.join(self._prefixes)} is empty")
+        self._bounds = BoundsFunction(
+            model, samples=hp.iw_samples, seed=hp.random_seed, loss=train_step.objective_of(hp)
+        )
+        self._translator = Translator(
+            Graph(model, prepared.x_tokenizer, prepared.y_tokenizer, hp),
+            x_moses=prepared.x_moses,
+            y_moses=prepared.y_moses,
+        )
+        # The best translation, found by search: a random one would make checks a lottery.
+        self._decoding = Decoding.of(
+            hp, search="beam" if hp.beam_width else "greedy", n_best=1, z="mean"
+        )
+
+    def __call__(
+        self, step: int, interrupted: Callable[[], bool] = lambda: False
+    ) -> DevEvaluation | None:
+        """Return the DevEvaluation, None where `interrupted()` became true on the way."""
+        bounds = self._bounds(
+            self._encoded,
+            batch_size=self._hp.batch_size,
+            kl_weight=schedules.kl_weight(step, self._hp.KL_annealing_steps),
+            interrupted=interrupted,
+        )
+        if bounds is None:
+            return None
+        translated = self._translate(interrupted)
+        if translated is None:
+            return None
+        values = {f"dev_{name}": value for name, value in bounds.values.items()}
+        if bounds.locs is not None and bounds.scales is not None:
+            some = _some_of(bounds.locs)
+            information = latent_use.mutual_information(bounds.locs[some], bounds.scales[some])
+            values["dev_information"] = information
+            values["dev_active_units"] = metrics.active_units(bounds.locs)
+            values["dev_collapsed"] = information < latent_use.LITTLE
+        values.update(self._scores(translated))
+        pairs = sum(self._pairs, start=[])
+        lines = sum(translated, start=[])
+        return DevEvaluation(
+            values=values,
+            bleu=values["dev_bleu"],
+            translations=[
+                (source, reference, line)
+                for (source, reference), line in zip(pairs[:SHOWN], lines, strict=False)
+            ],
+            prior_samples=self._prior_samples(),
+            attention=self._attention([source for source, _ in pairs[:SHOWN]]),
+            kl_by_dimension=bounds.kl_by_dimension,
+            projection=self._projection(bounds.locs),
+        )
+
+    def _translate(self, interrupted: Callable[[], bool]) -> list[list[str]] | None:
+        """Return the translations of each set, None where `interrupted()` became true."""
+        translated: list[list[str]] = []
+        for pairs in self._pairs:
+            sources = (source for source, _ in pairs)
+            translated.append([])
+            for result in self._translator.stream(sources, decoding=self._decoding):
+                if interrupted():
+                    return None
+                translated[-1].append(result.translations[0].text)
+        return translated
+
+    def _scores(self, translated: list[list[str]]) -> dict[str, float]:
+        names = score_names(self._hp)
+        references = [[reference for _, reference in pairs] for pairs in self._pairs]
+        scores = metrics.score(sum(translated, []), sum(references, []), names=names)
+        values = {f"dev_{name}": score.value for name, score in scores.items()}
+        if len(self._prefixes) > 1:
+            for number, prefix in enumerate(self._prefixes):
+                alone = metrics.score(translated[number], references[number], names=("bleu",))
+                values[f"dev_bleu_{number}_{Path(prefix).name}"] = alone["bleu"].value
+        return values
+
+    def _prior_samples(self) -> list[tuple[str, str]]:
+        if self._translator.model.source_lm is None:
+            return []
+        return self._translator.sample(SHOWN, seed=self._hp.random_seed)
+
+    def _attention(self, sources: list[str]) -> list[np.ndarray]:
+        if not extras.is_installed("matplotlib"):
+            warnings.warn(
+                "there are no attention images without matplotlib: "
+                "pip install 'aevnmt_tf[plots]'.",
+                stacklevel=2,
+            )
+            return []
+        images = []
+        for result in self._translator.stream(sources, decoding=self._decoding, details=True):
+            best = result.translations[0]
+            if best.target_pieces and result.source_pieces:
+                images.append(
+                    attention_plot.attention(
+                        best.attention, source=result.source_pieces, target=best.target_pieces
+                    )
+                )
+        return images
+
+    def _projection(self, locs: np.ndarray | None) -> dict[str, Any] | None:
+        if locs is None:
+            return None
+        names = names_of(self._prefixes)
+        columns: dict[str, list[Any]] = {"corpus": [], "length": [], "text": []}
+        for number, (name, encoded) in enumerate(zip(names, self._encoded, strict=True)):
+            columns["corpus"] += [name] * len(encoded)
+            columns["length"] += (encoded.x.lengths - 1).tolist()  # </s> is no word
+            columns["text"] += [source for source, _ in self._pairs[number]]
+        some = _some_of(locs)
+        metadata = {name: values[some] for name, values in columns.items()}
+        return {"vectors": locs[some], "metadata": metadata}
+
+
+def _some_of(locs: np.ndarray) -> slice:
+    """Return every n-th sentence, at most MOST of them; each corpus has its share."""
+    return slice(None, None, -(-len(locs) // MOST))

@@ -1,0 +1,156 @@
+"""A whole training run: text, data, model, loop and results."""
+
+import contextlib
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import IO, Any
+
+import tensorflow as tf
+
+from aevnmt_tf import __version__
+from aevnmt_tf.cli import machine
+from aevnmt_tf.data import load_training_data
+from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
+from aevnmt_tf.evaluation import metrics
+from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.model import Aevnmt
+from aevnmt_tf.storage import run_directory
+from aevnmt_tf.storage.atomic_writes import write_json
+from aevnmt_tf.training import collapse, distribution, ownership, terminal, train_step
+from aevnmt_tf.training.dev_evaluation import DevEvaluation, DevEvaluator, score_names
+from aevnmt_tf.training.reporting import Reporter
+from aevnmt_tf.training.stopping import StoppingRule
+from aevnmt_tf.training.training_loop import TrainingLoop, TrainingOutcome
+
+COUNTS = "counts.json"
+PACKAGES = ("tensorflow", "keras", "tensorflow-probability", "tensorflow-text", "sacrebleu")
+
+
+def train(
+    hp: Hparams, *, stream: IO[str] | None = None
+) -> tuple[TrainingOutcome, dict[str, Any] | None]:
+    """Train as the settings say, from the newest checkpoint of out_dir where there is one.
+
+    Args:
+        hp: the settings; out_dir must be set.
+        stream: where to print, standard output by default.
+
+    Returns:
+        The outcome, and what results.json holds: None where a signal ended the run, and in a
+        process that is not the chief.
+    """
+    # A strategy of several processes must be made before anything else in TensorFlow.
+    strategy = distribution.choose(hp.distribute)
+    is_chief = distribution.is_chief(strategy)
+    has_dev = hp.train_prefix is None or bool(hp.dev_prefix)
+    rule = StoppingRule.of(hp, has_dev=has_dev)
+    reporter = Reporter(hp, rule=rule, is_chief=is_chief, stream=stream)
+    owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
+    with owned:
+        # The other processes wait here until the directory is the chief's.
+        with distribution.sentences(strategy):
+            distribution.Agreement(strategy).any(False)
+        out_dir = Path(hp.out_dir)
+        prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
+        loop = _make_loop(prepared, strategy=strategy, reporter=reporter, has_dev=has_dev)
+        loop.resume()
+        outcome = loop.run()
+        if outcome.interrupted:
+            reporter.say(
+                f"stopped at step {outcome.step} and saved; the same command resumes it"
+            )
+        if outcome.interrupted or not is_chief:
+            return outcome, None
+        average = _average(prepared, loop=loop, has_dev=has_dev) if hp.avg_ckpts else None
+        results = _results(hp, loop=loop, outcome=outcome, average=average)
+        write_json(out_dir / run_directory.RESULTS, results)
+        return outcome, results
+
+
+def _make_loop(
+    prepared: Prepared,
+    *,
+    strategy: tf.distribute.Strategy,
+    reporter: Reporter,
+    has_dev: bool,
+) -> TrainingLoop:
+    hp, out_dir = prepared.hp, Path(prepared.hp.out_dir)
+    x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
+    data = load_training_data(prepared.hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
+    is_chief = distribution.is_chief(strategy)
+    if is_chief:
+        reporter.say(data.counts.table())
+        write_json(out_dir / COUNTS, data.counts.to_dict())
+    with strategy.scope():
+        model = train_step.build(hp, x_tokenizer.vocab_size, y_tokenizer.vocab_size)
+    replicas = strategy.num_replicas_in_sync
+    reporter.say(
+        f"{hp.model_type}: {model.count_params():,} parameters,"
+        f" vocabularies of {x_tokenizer.vocab_size:,} and {y_tokenizer.vocab_size:,},"
+        f" {data.batches_per_epoch:,} batches an epoch,"
+        f" {100 * data.padding_share:.0f} % padding,"
+        f" {replicas} device{'s' if replicas > 1 else ''}"
+    )
+    evaluator = None
+    if has_dev:
+        evaluator = DevEvaluator(prepared, model=model) if is_chief else _never
+    return TrainingLoop(
+        hp, strategy=strategy, model=model, data=data, evaluate=evaluator, reporter=reporter
+    )
+
+
+def _never(*_: object) -> DevEvaluation:
+    raise AssertionError("only the chief evaluates")
+
+
+def _average(prepared: Prepared, *, loop: TrainingLoop, has_dev: bool) -> dict[str, Any]:
+    """Average the last checkpoints and say how good that is; return what is known of it."""
+
+    def evaluate(model: Aevnmt) -> dict[str, Any]:
+        found = DevEvaluator(prepared, model=model)(loop.step) if has_dev else None
+        return {} if found is None else found.values
+
+    average = loop.checkpoints.save_average(
+        prepared.hp.avg_ckpts, build=loop.build_model, evaluate=evaluate
+    )
+    steps = ", ".join(map(str, average["averaged_steps"]))
+    loop.reporter.say(f"{run_directory.AVERAGE}/ has the mean of the weights at steps {steps}")
+    if has_dev:
+        loop.reporter.say(f"average  {terminal.dev_summary(average)}")
+    return average
+
+
+def _results(
+    hp: Hparams,
+    *,
+    loop: TrainingLoop,
+    outcome: TrainingOutcome,
+    average: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what results.json holds; `best` is what commands load by default."""
+    evaluations = loop.reporter.evaluations()
+    found = [line for line in evaluations if line["step"] == loop.progress.best_step][-1:]
+    if found and average is not None:
+        found.append(average)
+    final = evaluations[-1] if evaluations else None
+    warning = collapse.warning(hp, outcome.step, final or {})
+    return {
+        "step": outcome.step,
+        "reason": outcome.reason,
+        "final": final,
+        "average": average,
+        "best": max(found, key=lambda line: line["dev_bleu"], default=None),
+        "signatures": metrics.signatures(score_names(hp)),
+        "seed": hp.random_seed,
+        "wall_time_seconds": round(loop.seconds(), 1),
+        "versions": _versions(),
+        "machine": machine.description(),
+        "num_replicas": loop.num_replicas,
+        "warnings": [warning] if warning else [],
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"aevnmt_tf": __version__, "python": platform.python_version()}
+    return found | {name: importlib.metadata.version(name) for name in PACKAGES}

@@ -1,0 +1,232 @@
+"""Decision rules at work, in the graph: a rule asks a Graph for z, and searches with it.
+
+rules.py declares what is read here. mbr is the exception: it draws its candidates here and
+chooses outside of the graph, see mbr.py.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from aevnmt_tf import search, text
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.search import Hypotheses, Nest
+from aevnmt_tf.translator.decode_path import Graph
+from aevnmt_tf.translator.rules import BEAMS, DRAWS_Z, Decoding
+
+
+def check(graph: Graph, decoding: Decoding) -> None:
+    """Raise a UserError where a model cannot search in this way."""
+    asks_for_draws = decoding.z == "sample" and decoding.search not in DRAWS_Z
+    if asks_for_draws and not graph.draws_z:
+        has_z = any(member.model.posterior is not None for member in graph.members)
+        what = "predicts z as a point, not as a density" if has_z else "has no z"
+        raise UserError(f"{_named(graph)} {what}: leave z and num_z as they are.")
+    _check_parts(graph, decoding)
+
+
+def _check_parts(graph: Graph, decoding: Decoding) -> None:
+    """Raise a UserError where a model lacks what the search needs, other than draws."""
+    for member in graph.members:
+        posterior = member.model.posterior
+        if posterior is None and (decoding.num_z > 1 or decoding.z == "zero"):
+            raise UserError(f"{_named(member)} has no z: leave z and num_z as they are.")
+        sees_target = posterior is not None and "y" in posterior.sides
+        if decoding.search == "refine" and not sees_target:
+            raise UserError(
+                "refine search needs q(z|x, y), which only a model with z_inference_from "
+                "source_target has."
+            )
+
+
+def _named(graph: Graph) -> str:
+    return f"this model (model_type {graph.hp.model_type})"
+
+
+def decide(
+    graph: Graph,
+    x: tf.Tensor,
+    x_len: tf.Tensor,
+    *,
+    seeds: tf.Tensor,
+    decoding: Decoding,
+    with_attention: bool = False,
+    z: tf.Tensor | None = None,
+    words: Nest = None,
+) -> tuple[Hypotheses, Nest]:
+    """Return the n_best translations of each source, and the z [B, K, Z] of each.
+
+    Args:
+        graph: the model.
+        x: [B, Tx].
+        x_len: [B].
+        seeds: [B], of whatever is drawn.
+        decoding: the rule.
+        with_attention: whether to return attention, too.
+        z: [B, Z] in place of the one that `decoding` says.
+        words: the graph's word_table, which makes the search quicker.
+    """
+    _check_parts(graph, decoding)
+    draws = decoding.draws
+    if draws > 1:
+        seeds = tf.reshape(search.split_seeds(seeds, count=draws), [-1])
+        x, x_len = (tf.repeat(v, draws, axis=0) for v in (x, x_len))  # [B * draws, ...]
+    if z is not None:
+        if draws > 1 or decoding.search == "refine":
+            raise UserError("a z that is given is neither drawn nor refined: give z mean.")
+    elif decoding.search == "refine":
+        z = _refined_z(graph, x, x_len, seeds=seeds, decoding=decoding, words=words)
+    else:
+        z = graph.z(x, x_len, kind=decoding.z, seeds=seeds)
+    found = search_with(
+        graph, z, x, x_len, seeds=seeds, decoding=decoding, with_attention=with_attention,
+        words=words,
+    )  # fmt: skip
+    return pool(found, z, decoding=decoding)
+
+
+def search_with(
+    graph: Graph,
+    z: Nest,
+    x: tf.Tensor,
+    x_len: tf.Tensor,
+    *,
+    seeds: tf.Tensor,
+    decoding: Decoding,
+    with_attention: bool = False,
+    words: Nest = None,
+) -> Hypotheses:
+    """Return what the search finds with one z for each row."""
+    problem = search.SearchProblem(
+        *graph.begin(x, x_len, z, width=decoding.width, words=words),
+        limits=limits(x_len, decoding=decoding),
+        min_length=decoding.force_length,
+        with_attention=with_attention,
+        sos=text.SOS,
+        eos=text.EOS,
+    )
+    return run(problem, seeds=seeds, decoding=decoding)
+
+
+def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) -> Hypotheses:
+    """Return the hypotheses [R, n_best / draws] that a rule's search finds."""
+    weight = decoding.length_penalty_weight
+    if decoding.search == "greedy":
+        return search.greedy(problem, length_penalty_weight=weight)
+    if decoding.search in BEAMS:
+        width = decoding.beam_width
+        n_best = min(decoding.n_best, width)
+        return search.beam(problem, width=width, n_best=n_best, length_penalty_weight=weight)
+    if decoding.search == "mbr":
+        raise ValueError("mbr chooses outside of the graph: run the search of `candidates`.")
+    return search.sample(
+        problem,
+        seeds=seeds,
+        num_samples=decoding.width,
+        temperature=decoding.temperature,
+        top_k=decoding.top_k,
+        top_p=decoding.top_p,
+        length_penalty_weight=weight,
+    )
+
+
+def limits(x_len: tf.Tensor, *, decoding: Decoding) -> tf.Tensor:
+    """Return how long [B] translations of x_len [B] source words may be; </s> counts."""
+    if decoding.force_length is not None:
+        return tf.fill(tf.shape(x_len), decoding.force_length)
+    # DEVIATION: TF-NMT stops a whole batch at twice the length of its longest source.
+    longest = 2 * (x_len - 1) + 10
+    if decoding.max_length is not None:
+        longest = tf.fill(tf.shape(x_len), decoding.max_length)
+    return tf.where(x_len == 1, 1, longest)  # nothing to translate
+
+
+def _refined_z(
+    graph: Graph,
+    x: tf.Tensor,
+    x_len: tf.Tensor,
+    *,
+    seeds: tf.Tensor,
+    decoding: Decoding,
+    words: Nest,
+) -> Nest:
+    """Return the z that the last search of refine starts from.
+
+    Stochastic hill-climbing, as Shah and Barber (2018) predict:
+
+        z ~ p(z)                    or r(z|x)
+        y = argmax P(y|x, z)        a draft, by beam search
+        z ~ q(z|x, y)               and a draft again, refine_steps times in all
+
+    The paper's own rule needs one call of the inference network and one search instead.
+    Decoding's z says whether z is drawn or a mean, all along.
+    """
+    kind = decoding.z
+    if decoding.refine_start == "prior":
+        z = graph.prior_z(seeds, kind=kind, x=x, x_len=x_len)
+    else:
+        z = graph.z(x, x_len, kind=kind, seeds=seeds)
+    if decoding.refine_steps == 0:
+        return z
+    one = dataclasses.replace(decoding, n_best=1)
+    seeds_of = tf.transpose(search.split_seeds(seeds, count=decoding.refine_steps))  # [N, B]
+
+    def improve(step: tf.Tensor, z: Nest) -> tuple[tf.Tensor, Nest]:
+        draft = search_with(graph, z, x, x_len, seeds=seeds, decoding=one, words=words)
+        y, y_len = search.sentences(draft, eos=text.EOS)
+        batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
+        return step + 1, graph.posterior_z(batch, kind=kind, seeds=seeds_of[step])
+
+    _, z = tf.while_loop(
+        lambda step, _: step < decoding.refine_steps, improve, (tf.constant(0), z)
+    )
+    return z
+
+
+def pool(found: Hypotheses, z: Nest, *, decoding: Decoding) -> tuple[Hypotheses, Nest]:
+    """Return the translations of all draws of z together, and the z of each.
+
+    Args:
+        found: hypotheses [B * draws, n].
+        z: a nest of [B * draws, Z] and None.
+        decoding: the rule.
+
+    Returns:
+        Hypotheses [B, n_best] and the nest of [B, n_best, Z].
+    """
+    each = found.scores.shape[1]
+    z = map_tensors(lambda v: tf.repeat(v[:, None], each, axis=1), z)
+    if decoding.draws == 1:
+        return found, z
+
+    def together(values: tf.Tensor) -> tf.Tensor:
+        shape = tf.concat([[-1, decoding.draws * each], tf.shape(values)[2:]], 0)
+        return tf.reshape(values, shape)
+
+    pooled, z = map_tensors(together, (found, z))
+    if decoding.search == "sample":
+        return pooled, z
+    pooled = _without_copies(pooled)
+    best = tf.math.top_k(pooled.scores, decoding.n_best).indices
+    pooled, z = map_tensors(lambda v: tf.gather(v, best, batch_dims=1), (pooled, z))
+    return pooled, z
+
+
+def _without_copies(found: Hypotheses) -> Hypotheses:
+    """Return hypotheses [B, M], each sentence once, where it has its highest score."""
+    same = tf.reduce_all(found.ids[:, :, None] == found.ids[:, None], -1)  # [B, M, M]
+    mine, others = found.scores[:, :, None], found.scores[:, None]
+    place = tf.range(tf.shape(found.scores)[1])
+    is_first = place[:, None] > place  # decides among equals
+    is_copy = tf.reduce_any(same & ((others > mine) | ((others == mine) & is_first)), -1)
+    return found._replace(
+        scores=tf.where(is_copy, search.MINUS_INFINITY, found.scores),
+        log_probs=tf.where(is_copy, search.MINUS_INFINITY, found.log_probs),
+        lengths=tf.where(is_copy, 0, found.lengths),  # no hypothesis
+    )
+
+
+def map_tensors(function: Callable[[tf.Tensor], Nest], nest: Nest) -> Nest:
+    """Return what function makes of the tensors or arrays of a nest; None stays."""
+    return tf.nest.map_structure(lambda v: None if v is None else function(v), nest)

@@ -1,0 +1,297 @@
+"""Lines of text in, lines of text out: the graph for people and files."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import tensorflow as tf
+
+from aevnmt_tf import search, text
+from aevnmt_tf.translator import concurrent_batches, decision, line_encoder, mbr, traced
+from aevnmt_tf.translator.decode_path import Graph
+from aevnmt_tf.translator.embedder import Embedder
+from aevnmt_tf.translator.line_encoder import LineBatch, LineEncoder
+from aevnmt_tf.translator.rules import Decoding
+from aevnmt_tf.translator.sampler import Sampler
+from aevnmt_tf.translator.scorer import Scorer
+
+if TYPE_CHECKING:  # slow to import, and few need it
+    from aevnmt_tf.text.moses import MosesPipeline
+
+
+@dataclasses.dataclass
+class Translation:
+    """One translation of a sentence."""
+
+    text: str
+    score: float  # of mbr: the expected utility, else log_prob / length penalty
+    log_prob: float  # log P(y|x, z)
+    length: int = 0  # in subwords; </s> counts
+    target_pieces: list[str] | None = None
+    attention: np.ndarray | None = None  # [Ty, Tx]
+    z: Any = None  # [Z], what it was made with; of an ensemble a tuple, one for each model
+
+
+@dataclasses.dataclass
+class TranslatedLine:
+    """What became of a line: its translations, best first; at least one."""
+
+    translations: list[Translation]
+    was_cut: bool = False  # it was longer than src_max_len_infer
+    num_words: int = 0  # subwords of the source, without </s>
+    num_unknown: int = 0  # those of them that the model does not know
+    source_pieces: list[str] | None = None
+
+
+class Translator:
+    """Translates lines of text, scores pairs of lines and makes up new ones.
+
+    `scorer`, `sampler` and `embedder` have more than is offered here.
+
+    Args:
+        graph: the model and its tokenizers.
+        x_moses: what turns raw text into what the source's tokenizer reads, or None.
+        y_moses: what turns what the target's tokenizer writes into raw text, or None.
+        is_final: whether the weights change no more. Then what all sentences share is computed
+            once, when the first full batch comes: it is not worth it for a few lines.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        x_moses: "MosesPipeline | None" = None,
+        y_moses: "MosesPipeline | None" = None,
+        is_final: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.hp, self.model = graph.hp, graph.model
+        self.x_tokenizer, self.y_tokenizer = graph.x_tokenizer, graph.y_tokenizer
+        self.is_final = is_final
+        self.encoder = LineEncoder(graph, x_moses=x_moses, y_moses=y_moses)
+        self.scorer = Scorer(graph, self.encoder)
+        self.embedder = Embedder(graph, self.encoder)
+        self.sampler = Sampler(graph, self.encoder, self.embedder)
+        self._functions = traced.TracedFunctions()
+        self._words: search.Nest = None
+
+    @overload
+    def translate(
+        self, lines: Iterable[str], *, n_best: int, seed: int = 1, **changes: Any
+    ) -> list[list[str]]: ...
+
+    @overload
+    def translate(
+        self, lines: Iterable[str], *, n_best: None = None, seed: int = 1, **changes: Any
+    ) -> list[str]: ...
+
+    def translate(
+        self,
+        lines: Iterable[str],
+        *,
+        n_best: int | None = None,
+        seed: int = 1,
+        **changes: Any,
+    ) -> list[str] | list[list[str]]:
+        """Return the best translation of each line; with n_best a list of the best of each.
+
+        `changes` to the run's settings as in Decoding.
+        """
+        changes["n_best"] = 1 if n_best is None else n_best
+        found = [[t.text for t in each] for each in self.n_best(lines, seed=seed, **changes)]
+        return found if n_best is not None else [texts[0] for texts in found]
+
+    def n_best(
+        self, lines: Iterable[str], *, seed: int = 1, **changes: Any
+    ) -> list[list[Translation]]:
+        """Return the n_best translations of each line, best first; fewer where it has fewer."""
+        decoding = Decoding.of(self.hp, **changes)
+        return [line.translations for line in self.stream(lines, decoding=decoding, seed=seed)]
+
+    def embed(self, lines: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return location and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
+        return self.embedder.embed(lines)
+
+    def score(
+        self, sources: Iterable[str], targets: Iterable[str], **options: int
+    ) -> dict[str, np.ndarray]:
+        """Return log-probabilities and bounds of pairs, by name; options as in Scorer.score."""
+        return self.scorer.score(sources, targets, **options)
+
+    def sample(self, number: int, **options: Any) -> list[tuple[str, str]]:
+        """Return pairs (x, y) from the prior; options as in Sampler.stream."""
+        return list(self.sampler.stream(number, **options))
+
+    def interpolate(self, first: str, last: str, *, steps: int) -> list[tuple[str, str]]:
+        """Return pairs (x, y), greedily decoded, on the way between two sentences' mean z."""
+        return self.sampler.interpolate(first, last, steps=steps)
+
+    def check(self, decoding: Decoding) -> None:
+        """Raise a UserError where the model cannot search in this way."""
+        decision.check(self.graph, decoding)
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        *,
+        decoding: Decoding,
+        seed: int = 1,
+        details: bool = False,
+        window: int | None = None,
+        is_ready: Callable[[], bool] = lambda: True,
+        z: np.ndarray | None = None,
+    ) -> Iterator[TranslatedLine]:
+        """Translate lines in constant memory; results come in their order.
+
+        Args:
+            lines: raw text.
+            decoding: how to search.
+            seed: of whatever is random; a line's numbers depend on it and on the line's number.
+            details: also give pieces, attention and z.
+            window: how many lines are read and sorted by length before any is translated.
+                None: one batch first, so that the first results come soon, then more.
+            is_ready: whether another line can be read at once; where it cannot, those that are
+                there are translated.
+            z: [N, Z], what to translate each line with in place of the z that `decoding` says;
+                of a single model.
+        """
+        self.check(decoding)
+        read = line_encoder.windows(
+            line_encoder.checked(lines),
+            batch_size=self.hp.infer_batch_size,
+            window=window,
+            is_ready=is_ready,
+        )
+        for start, chunk in read:
+            part = None if z is None else z[start : start + len(chunk)]
+            yield from self._translate(
+                chunk, start, decoding, seed=seed, details=details, z=part
+            )
+
+    def _translate(
+        self,
+        lines: Sequence[str],
+        start: int,
+        rule: Decoding,
+        *,
+        seed: int,
+        details: bool,
+        z: np.ndarray | None = None,
+    ) -> list[TranslatedLine]:
+        """Return the results of some lines, the first of which is number `start` (from 0)."""
+        decoding = rule.candidates
+        words = self._word_table(len(lines))
+        run = self._search_function(decoding, words, details=details, with_z=z is not None)
+        results: dict[int, TranslatedLine] = {}
+
+        def search_batch(batch: LineBatch) -> tuple[LineBatch, dict[str, Any]]:
+            given = [] if z is None else [tf.constant(z[batch.rows], tf.float32)]
+            seeds = line_encoder.line_seeds(seed, start + batch.rows)
+            found = run(batch.x, batch.x_len, seeds, *given, *_tables(words))
+            return batch, decision.map_tensors(lambda v: v.numpy(), found)
+
+        # The longest first: in the end no core waits for it.
+        hypotheses = decoding.draws * decoding.width
+        batches = list(self.encoder.batches(lines, hypotheses=hypotheses))[::-1]
+        for batch, found in concurrent_batches.run(search_batch, batches):
+            for i, row in enumerate(batch.rows):
+                results[row] = self._result(found, i, was_cut=bool(batch.was_cut[i]))
+        if rule.search == "mbr":
+            for result in results.values():
+                result.translations = mbr.rank(
+                    result.translations, utility=rule.utility, n_best=rule.n_best
+                )
+        return [results[row] for row in range(len(lines))]
+
+    def _word_table(self, num_lines: int) -> search.Nest:
+        """Return the graph's word_table for so many lines, or None."""
+        is_worth_it = num_lines >= self.hp.infer_batch_size
+        if self._words is None and self.is_final and is_worth_it:
+            self._words = self.graph.word_table()
+        return self._words
+
+    def _search_function(
+        self, decoding: Decoding, words: search.Nest, *, details: bool, with_z: bool
+    ) -> Callable[..., Any]:
+        """Return a traced search of x, x_len, seeds, z if it is given, and tables of words.
+
+        Tables are arguments: TensorFlow never forgets what a traced function has captured.
+        """
+
+        def run(
+            x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor, *others: tf.Tensor
+        ) -> dict[str, Any]:
+            rest = iter(others)
+            z = next(rest) if with_z else None
+            tables = decision.map_tensors(lambda _: next(rest), words)
+            options = {"with_attention": details, "z": z, "words": tables}
+            found, z = decision.decide(
+                self.graph, x, x_len, seeds=seeds, decoding=decoding, **options
+            )
+            return self._outputs(found, z, x, x_len, details=details)
+
+        signature = [traced.MATRIX, traced.VECTOR, traced.SEEDS]
+        if with_z:
+            signature.append(traced.vectors(self.hp.z_dim))
+        signature += [tf.TensorSpec.from_tensor(table) for table in _tables(words)]
+        key = (decoding, details, with_z, words is not None)
+        return self._functions.get(key, run, signature)
+
+    def _outputs(
+        self,
+        found: search.Hypotheses,
+        z: search.Nest,
+        x: tf.Tensor,
+        x_len: tf.Tensor,
+        *,
+        details: bool,
+    ) -> dict[str, Any]:
+        """Return what a batch's results are made of, by name."""
+        texts, scores = self.graph.translations(found, x_len)
+        unknown = tf.reduce_sum(tf.cast(x == text.UNK, tf.int32), 1)  # [B]
+        outputs = {"texts": texts, "scores": scores, "log_probs": found.log_probs}
+        outputs |= {"lengths": found.lengths, "x_len": x_len, "unknown": unknown}
+        if details:
+            outputs["source_pieces"] = self.x_tokenizer.pieces(x)
+            outputs["target_pieces"] = self.y_tokenizer.pieces(found.ids)
+            outputs |= {"attention": found.attention, "z": z}
+        return outputs
+
+    def _result(self, found: dict[str, Any], row: int, *, was_cut: bool) -> TranslatedLine:
+        """Return row `row` of a batch's outputs."""
+        num_words = int(found["x_len"][row]) - 1
+        # An empty line has one translation, an empty one.
+        lengths = [n for n in found["lengths"][row] if n > 0] if num_words else [0]
+        translations = [self._translation(found, row, k, n) for k, n in enumerate(lengths)]
+        if not num_words:
+            translations[0].score = translations[0].log_prob = 0.0
+        unknown = int(found["unknown"][row])
+        result = TranslatedLine(translations, was_cut, num_words, unknown)
+        if "source_pieces" in found:
+            pieces = found["source_pieces"][row, : num_words + 1]
+            result.source_pieces = line_encoder.decoded(pieces)
+        return result
+
+    def _translation(self, found: dict[str, Any], row: int, k: int, length: int) -> Translation:
+        """Return hypothesis `k` of row `row`, which is `length` subwords long."""
+        line = found["texts"][row, k].decode("utf-8", errors="replace")
+        translation = Translation(
+            text=self.encoder.raw_target(line),
+            score=float(found["scores"][row, k]),
+            log_prob=float(found["log_probs"][row, k]),
+            length=int(length),
+        )
+        if "attention" in found:
+            time_x = found["x_len"][row]
+            # A copy: a view would keep the whole batch until its window is written.
+            translation.attention = found["attention"][row, k, :length, :time_x].copy()
+            pieces = found["target_pieces"][row, k, :length]
+            translation.target_pieces = line_encoder.decoded(pieces)
+            translation.z = decision.map_tensors(lambda v: v[row, k], found["z"])
+        return translation
+
+
+def _tables(words: search.Nest) -> list[tf.Tensor]:
+    """Return the tensors of a word_table."""
+    return [table for table in tf.nest.flatten(words) if table is not None]

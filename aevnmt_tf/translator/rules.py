@@ -1,0 +1,277 @@
+"""Decision rules, declared once: flags, help, refusals and the documents' table follow.
+
+    python -m aevnmt_tf.translator.rules            (the tables, as Markdown)
+
+A new option is one field of Decoding, and whoever runs it reads that field: decision.py in the
+graph, mbr.py outside of it. This module does not import TensorFlow.
+"""
+
+import argparse
+import dataclasses
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aevnmt_tf.cli import settings
+from aevnmt_tf.cli.errors import UserError, did_you_mean
+from aevnmt_tf.hparams import Hparams
+
+LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
+
+RULES = {
+    "beam": "beam search for the highest score: log-probability / length penalty",
+    "greedy": "the most probable next word, again and again",
+    "sample": "words drawn from the model's own distribution",
+    "mbr": "minimum Bayes risk: the sample with the highest expected utility among all samples",
+    "refine": "beam search again and again, each time with z from q(z|x, y) of the last draft",
+}
+DRAWS_Z = ("mbr", "refine")  # rules that are about draws of z
+BEAMS = ("beam", "refine")
+SAMPLES = ("sample", "mbr")
+
+
+def _option(default: Any, about: str, **more: Any) -> Any:
+    """Return a field of Decoding with its declaration; `more` as in RuleOption."""
+    return dataclasses.field(default=default, metadata={"help": about, **more})
+
+
+@dataclasses.dataclass(frozen=True)
+class Decoding:
+    """How to search: a decision rule and its options. `help` of a field says what it does."""
+
+    search: str = _option(
+        "beam",
+        "the decision rule; the run's settings choose among beam, greedy and sample",
+        choices=tuple(RULES),
+    )
+    beam_width: int = _option(
+        10, "hypotheses alive in a beam", at_least=1, rules=BEAMS, setting="beam_width"
+    )
+    length_penalty_weight: float = _option(
+        1.0,
+        "w in score = log P(y|x, z) / ((5 + length) / 6) ** w",
+        rules=("beam", "greedy", "sample", "refine"),
+        setting="length_penalty_weight",
+    )
+    n_best: int = _option(
+        1, "translations of each line", at_least=1, setting="num_translations_per_input"
+    )
+    z: str | None = _option(
+        None,
+        "mean of r(z|x), or of q(z|x) where that predicts z; a sample from it; or zero, the "
+        "prior's mean (default: mean; mbr and refine: sample)",
+        choices=("mean", "sample", "zero"),
+    )
+    num_z: int = _option(
+        1,
+        "with z sample: draws for each line, whose translations compete",
+        at_least=1,
+        rules=("beam", "greedy", "refine"),
+    )
+    num_samples: int = _option(30, "samples to choose among", at_least=1, rules=("mbr",))
+    utility: str = _option(
+        "chrf",
+        "the sentence score whose mean over the samples decides",
+        choices=("chrf", "bleu"),
+        rules=("mbr",),
+    )
+    refine_steps: int = _option(2, "searches after the draft", at_least=0, rules=("refine",))
+    refine_start: str = _option(
+        "prior", "the first z: from the prior or from r(z|x)", choices=("prior", "r"),
+        rules=("refine",),
+    )  # fmt: skip
+    temperature: float = _option(
+        1.0, "divides the logits", above=0, rules=SAMPLES, setting="sampling_temperature"
+    )
+    top_k: int = _option(
+        0, "draw among the K most probable words; 0: among all", at_least=0, rules=SAMPLES
+    )
+    top_p: float = _option(
+        1.0,
+        "draw among the fewest words that have this much probability together",
+        above=0,
+        at_most=1,
+        rules=SAMPLES,
+    )
+    max_length: int | None = _option(
+        None,
+        "the longest translation (default: 2 x the source's length + 10)",
+        at_least=1,
+        setting="tgt_max_len_infer",
+    )
+    force_length: int | None = _option(
+        None, "make all translations this many subwords long, for benchmarks", at_least=1
+    )
+
+    @classmethod
+    def of(
+        cls, hp: Hparams, *, given: Mapping[str, Any] | None = None, **changes: Any
+    ) -> "Decoding":
+        """Return what a run's settings say, with changes.
+
+        A change that this rule does not read is refused. So is a setting that was `given` for
+        this search. 0 turns a rule's setting off.
+        """
+        for name in changes:
+            if name not in OPTIONS:
+                hint = did_you_mean(name, OPTIONS) or f"; there are {', '.join(OPTIONS)}."
+                raise UserError(f"decoding has no option {name}{hint}")
+        wants_beam = changes.get("search") in BEAMS and "beam_width" not in changes
+        if hp.sampling_temperature > 0 and wants_beam:
+            raise UserError(
+                f"{changes['search']} search has no sampling_temperature, which is "
+                f"{hp.sampling_temperature:g} here: give beam_width in its place."
+            )
+        kind = "beam" if hp.beam_width else "greedy"
+        values = {
+            "search": "sample" if hp.sampling_temperature > 0 else kind,
+            "beam_width": hp.beam_width or 1,
+            "length_penalty_weight": hp.length_penalty_weight,
+            "n_best": hp.num_translations_per_input,
+            "temperature": hp.sampling_temperature or 1.0,
+            "max_length": hp.tgt_max_len_infer,
+        }
+        found = cls(**{**values, **changes})
+        found._refuse_idle(given or {}, changes)
+        return found
+
+    def _refuse_idle(self, given: Mapping[str, Any], changes: Iterable[str]) -> None:
+        """Raise a UserError about settings or changes that this rule does not read."""
+        option_of = {option.setting: option for option in OPTIONS.values() if option.setting}
+        for name in ("beam_width", "sampling_temperature"):
+            if given.get(name) == 0 and self.search in option_of[name].rules:
+                raise UserError(
+                    f"{name} 0 means no {self.search} search: give one above 0, or no search."
+                )
+        named = {name: option_of.get(name) for name, value in given.items() if value}
+        for name, option in (named | {name: OPTIONS[name] for name in changes}).items():
+            if option is not None and not option.is_for(self.search):
+                raise UserError(
+                    f"{name} is for {' or '.join(option.rules)} search, and this is "
+                    f"{self.search} search: give search {option.rules[0]}, or leave {name} out."
+                )
+
+    def __post_init__(self) -> None:
+        for name, option in OPTIONS.items():
+            try:
+                object.__setattr__(self, name, option.check(getattr(self, name)))
+            except ValueError as error:
+                raise UserError(str(error)) from None
+        if self.z is None:
+            object.__setattr__(self, "z", "sample" if self.search in DRAWS_Z else "mean")
+        if self.num_z > 1 and not (self.z == "sample" and OPTIONS["num_z"].is_for(self.search)):
+            raise UserError("num_z above 1 needs z sample, and beam, greedy or refine search.")
+        if self.search == "refine" and self.z == "zero":
+            raise UserError("refine search finds a better z: give z sample or mean, not zero.")
+        if self.most is not None and self.n_best > self.most:
+            larger = "num_samples" if self.search == "mbr" else "beam_width"
+            raise UserError(
+                f"n_best {self.n_best} is more than {self.search} search finds: give a larger "
+                f"{larger}, or search sample."
+            )
+
+    @property
+    def most(self) -> int | None:
+        """How many translations the search finds at most; None: any number."""
+        if self.search == "sample":
+            return None
+        found = {"greedy": 1, "mbr": self.num_samples}
+        return found.get(self.search, self.beam_width) * self.num_z
+
+    @property
+    def candidates(self) -> "Decoding":
+        """The search inside the graph: of samples for mbr, which chooses outside of it."""
+        if self.search != "mbr":
+            return self
+        # What matters to the choice alone goes back to its default: one trace for all of it.
+        choice = {name: OPTIONS[name].default for name in ("num_samples", "utility")}
+        return dataclasses.replace(self, search="sample", n_best=self.num_samples, **choice)
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses a search has alive."""
+        if self.search == "sample":
+            return self.n_best // self.draws
+        return 1 if self.search == "greedy" else self.beam_width
+
+    @property
+    def draws(self) -> int:
+        """How many times a sentence is searched, with a z of its own each time."""
+        if self.z != "sample":
+            return 1
+        return self.n_best if self.search == "sample" else self.num_z
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleOption(settings.Setting):
+    """An option of decision rules.
+
+    `rules` are those that read it (none: all do). `setting` is the run's setting that it
+    follows unless it is given.
+    """
+
+    rules: tuple[str, ...] = ()
+    setting: str = ""
+
+    def is_for(self, rule: str) -> bool:
+        """Return whether a decision rule reads this option."""
+        return not self.rules or rule in self.rules
+
+    def check(self, value: Any) -> Any:
+        """Return the value in the type of this option; ValueError where it is none."""
+        if self.type is int and type(value) is int and value > LARGEST:
+            raise ValueError(f"{self.name} must be {LARGEST} or less, not {value}.")
+        return super().check(value)
+
+
+def _declared(field: "dataclasses.Field[Any]") -> RuleOption:
+    hint = typing.get_type_hints(Decoding)[field.name]
+    kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
+    return RuleOption(field.name, kinds[0], field.default, **field.metadata)
+
+
+OPTIONS = {field.name: _declared(field) for field in dataclasses.fields(Decoding)}
+# Options that are flags of every verb that translates; others follow settings of the run, which
+# have flags themselves.
+FLAGS = tuple(
+    name
+    for name, option in OPTIONS.items()
+    if not option.setting and name != "force_length"
+)  # fmt: skip
+
+
+def add_flags(
+    parser: argparse._ActionsContainer,
+    names: Iterable[str] = FLAGS,
+    *,
+    owner: str | None = None,
+) -> None:
+    """Add flags for options; their help starts with their rules, or with the `owner` given."""
+    for name in names:
+        option = OPTIONS[name]
+        place = ", ".join(option.rules) if owner is None else owner
+        about = f"{place}: {option.help}" if place else option.help
+        settings.add_flag(parser, dataclasses.replace(option, help=about))
+
+
+def given(args: argparse.Namespace, names: Iterable[str] = tuple(OPTIONS)) -> dict[str, Any]:
+    """Return the options that were given as flags."""
+    return {name: getattr(args, name) for name in names if name in vars(args)}
+
+
+def markdown() -> str:
+    """Return the rules and their options as Markdown tables."""
+    rows = ["| search | |", "|---|---|"]
+    rows += [f"| {name} | {about} |".replace("z|x", "z\\|x") for name, about in RULES.items()]
+    rows += ["", "| option | rules | values | default | |", "|---|---|---|---|---|"]
+    for name, option in OPTIONS.items():
+        rules = ", ".join(option.rules) or "all"
+        default = f"`{option.setting}` of the run" if option.setting else ""
+        default = default or ("" if option.nullable else settings.show(option.default))
+        about = option.help.replace("|", "\\|")
+        rows.append(f"| {name} | {rules} | {option.describe()} | {default} | {about} |")
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    print(markdown())

@@ -1,0 +1,208 @@
+"""TF-NMT's own files load unchanged."""
+
+import json
+import warnings
+
+import pytest
+
+from aevnmt_tf import hparams
+from aevnmt_tf.hparams import tf_nmt_names
+from tests.hparams.refusals import refusal
+
+# The authors' file for AEVNMT, every key of theirs that a file of TF-NMT may hold.
+TF_NMT = {
+    "joint_model_type": "dvae",
+    "num_units": 256,
+    "z_dim": "256",
+    "z_inference_from": "source_only",
+    "word_dropout": 0.1,
+    "KL_annealing_steps": 80000,
+    "dropout": 0.3,
+    "encoder_type": "bi",
+    "num_layers": 2,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 1,
+    "num_lm_layers": 1,
+    "attention": "bahdanau",
+    "attention_architecture": "standard",
+    "unit_type": "gru",
+    "pass_hidden_state": False,
+    "optimizer": "adam",
+    "learning_rate": 0.0003,
+    "max_gradient_norm": 1.0,
+    "batch_size": 64,
+    "infer_batch_size": 64,
+    "num_train_steps": 140000,
+    "check_convergence_every": 500,
+    "steps_per_stats": 100,
+    "steps_per_external_eval": 1000,
+    "beam_width": 10,
+    "length_penalty_weight": 1.0,
+    "sampling_temperature": 0.0,
+    "num_translations_per_input": 1,
+    "num_buckets": 5,
+    "src_max_len": 50,
+    "tgt_max_len": 50,
+    "src_max_len_infer": None,
+    "tgt_max_len_infer": None,
+    "subword_option": "bpe",
+    "share_vocab": False,
+    "sos": "<s>",
+    "eos": "</s>",
+    "src": "en",
+    "tgt": "de",
+    "train_prefix": "data/train",
+    "dev_prefix": "data/dev",
+    "test_prefix": "data/test",
+    "vocab_prefix": "data/vocab",
+    "embed_prefix": None,
+    "out_dir": "runs/dvae",
+    "synthetic_prefix": None,
+    "mono_prefix": None,
+    "mono_real_ratio": 1,
+    "metrics": ["bleu"],
+    "num_keep_ckpts": 5,
+    "avg_ckpts": False,
+    "random_seed": None,
+    "max_train": 0,
+    "decay_scheme": "",
+    "warmup_steps": 0,
+    "warmup_scheme": "t2t",
+}
+NO_MEANING = {
+    "time_major": True,
+    "colocate_gradients_with_ops": True,
+    "forget_bias": 1.0,
+    "num_gpus": 1,
+    "num_inter_threads": 0,
+    "num_intra_threads": 0,
+    "log_device_placement": False,
+    "scope": None,
+    "residual": False,
+    "Qx_encoder": None,
+    "Qx_decoder": None,
+    "Qx_covariance": "diagonal",
+    "num_embeddings_partitions": 0,
+    "jobid": 0,
+    "num_workers": 1,
+    "override_loaded_hparams": False,
+    "init_weight": 0.1,
+    "init_op": "uniform",
+    "output_attention": True,
+    "check_special_token": True,
+}
+
+
+def test_the_defaults_are_the_authors_values_for_aevnmt():
+    hp = hparams.load()
+    for name in set(TF_NMT) & set(hparams.SETTINGS):
+        if name in ("word_dropout", "KL_annealing_steps", "num_buckets", "subword_option"):
+            continue  # The paper's values, and ours.
+        if name.endswith("_prefix") or name in ("out_dir", "z_dim", "num_layers"):
+            continue
+        if TF_NMT[name] is not None and name not in ("avg_ckpts", "metrics"):
+            assert getattr(hp, name) == TF_NMT[name], name
+    assert hp.z_dim == 256 and hp.metrics == ("bleu",) and hp.avg_ckpts == 0
+
+
+def test_a_file_of_the_authors_loads_unchanged(write):
+    with pytest.warns(UserWarning) as caught:
+        hp = hparams.load(write({**TF_NMT, **NO_MEANING}))
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == len(NO_MEANING)
+    for key in NO_MEANING:
+        assert sum(f": {key} has no meaning here" in text for text in texts) == 1, key
+    assert all("settings.json, line " in text and "\n" not in text for text in texts)
+    renamed = {"joint_model_type", "num_layers", "metrics", "z_dim", "avg_ckpts"}
+    resolved = {"random_seed", "src_max_len_infer"}
+    for name in set(TF_NMT) - renamed - resolved:
+        assert getattr(hp, name) == TF_NMT[name], name
+    assert (hp.model_type, hp.z_dim, hp.metrics, hp.avg_ckpts) == ("aevnmt", 256, ("bleu",), 0)
+    assert (hp.random_seed, hp.src_max_len_infer, hp.num_layers) == (1, 512, None)
+
+
+def test_a_saved_file_of_tf_nmt_gives_no_warning_the_second_time(write, tmp_path):
+    with pytest.warns(UserWarning):
+        hp = hparams.load(write({**TF_NMT, **NO_MEANING}))
+    hp.save(tmp_path / "again.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert hparams.load(tmp_path / "again.json") == hp
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("none", "cond"),
+        (None, "cond"),
+        ("baseline", "cond"),
+        ("dsimple", "joint"),
+        ("dvae", "aevnmt"),
+    ],
+)
+def test_old_model_types(old, new):
+    assert hparams.load(joint_model_type=old).model_type == new
+    assert hparams.load(joint_model_type=old, model_type=new).model_type == new
+    if old not in (None, "none"):
+        assert hparams.load(model_type=old).model_type == new
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("joint_model_type", "cbaseline"),
+        ("joint_model_type", "csimple"),
+        ("joint_model_type", "cvae"),
+        ("model_type", "cvae"),
+        ("unit_type", "lstm"),
+        ("unit_type", "layer_norm_lstm"),
+        ("unit_type", "nas"),
+        ("attention", "luong"),
+        ("attention", "scaled_luong"),
+        ("attention", "normed_bahdanau"),
+        ("attention", ""),
+        ("attention_architecture", "gnmt_v2"),
+        ("encoder_type", "uni"),
+        ("encoder_type", "gnmt"),
+        ("residual", True),
+        ("pass_hidden_state", True),
+        ("embed_prefix", "glove"),
+        ("mono_prefix", "mono"),
+        ("num_sampled_softmax", 100),
+        ("coverage_penalty_weight", 0.2),
+        ("language_model", True),
+        ("use_char_encode", True),
+        ("output_attention", False),
+        ("num_encoder_residual_layers", 1),
+        ("num_decoder_residual_layers", 3),
+        ("src_embed_file", "glove.en"),
+        ("tgt_embed_file", "glove.de"),
+    ],
+)
+def test_refused_values_are_named_with_their_key(write, key, value):
+    found = refusal(write({"note": "a file", key: value}))
+    assert f"settings.json, line 3: {key} {json.dumps(value)} is not supported: " in found
+    assert found.endswith(".")
+
+
+def test_num_layers_sets_both_depths():
+    hp = hparams.load(num_layers=4)
+    assert (hp.num_encoder_layers, hp.num_decoder_layers, hp.num_layers) == (4, 4, None)
+    hp = hparams.load(num_layers=4, num_decoder_layers=1)
+    assert (hp.num_encoder_layers, hp.num_decoder_layers) == (4, 1)
+    hp = hparams.load(num_layers=4, num_encoder_layers=None)
+    assert (hp.num_encoder_layers, hp.num_decoder_layers) == (4, 4)
+
+
+def test_num_layers_as_a_flag_wins_over_depths_in_a_file(write):
+    hp = hparams.load(write({"num_encoder_layers": 2, "num_decoder_layers": 1}), num_layers=4)
+    assert (hp.num_encoder_layers, hp.num_decoder_layers) == (4, 4)
+
+
+@pytest.mark.parametrize("name", sorted({*tf_nmt_names.EMPTY_IS_NULL} & {*hparams.SETTINGS}))
+def test_an_empty_prefix_is_none(name):
+    assert getattr(hparams.load(None, **{name: ""}), name) is None
+
+
+def test_warm_up_of_null_is_none():
+    assert hparams.load(None, warmup_steps=None).warmup_steps == 0

@@ -1,0 +1,103 @@
+import math
+import threading
+import time
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aevnmt_tf.cli import machine
+from aevnmt_tf.translator import concurrent_batches
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch):
+    monkeypatch.setattr(machine, "num_cores", lambda: 2)
+
+
+def wait_for_workers():
+    for thread in threading.enumerate():
+        if thread.name == machine._WORKER:
+            thread.join(60)
+
+
+def test_results_come_in_the_order_of_the_items():
+    def slow_then_quick(item):
+        time.sleep(0.05 if item == 0 else 0)
+        return item
+
+    assert list(concurrent_batches.run(slow_then_quick, range(9))) == [*range(9)]
+
+
+def test_two_are_under_way_at_the_same_time():
+    both = threading.Barrier(2, timeout=30)  # passes only where two wait at it together
+    assert len(list(concurrent_batches.run(lambda _: both.wait(), range(4)))) == 4
+
+
+@given(
+    count=st.integers(1, 2000),
+    most=st.integers(1, 70),
+    workers=st.integers(1, concurrent_batches.MOST),
+)
+def test_all_cores_get_as_many_batches(count, most, workers):
+    with mock.patch.object(machine, "num_cores", lambda: workers):
+        size = concurrent_batches.even_size(count, most=most)
+
+    fewest_rounds = math.ceil(count / (most * workers))
+    assert 1 <= size <= most
+    assert math.ceil(count / size) <= fewest_rounds * workers
+    assert math.ceil(count / max(1, size - 1)) > fewest_rounds * workers or size == 1
+
+
+@pytest.mark.parametrize(
+    "most, hypotheses, on_cpu, on_gpu",
+    [(64, 1, 64, 64), (64, 10, 38, 64), (64, 32, 12, 32), (4, 10, 4, 4), (500, 1, 500, 500)],
+)
+def test_batches_fit_into_caches_or_memory(monkeypatch, most, hypotheses, on_cpu, on_gpu):
+    monkeypatch.setattr(concurrent_batches, "_has_gpu", lambda: False)
+    assert concurrent_batches.fitting_size(most, hypotheses=hypotheses) == on_cpu
+    monkeypatch.setattr(concurrent_batches, "_has_gpu", lambda: True)
+    assert concurrent_batches.fitting_size(most, hypotheses=hypotheses) == on_gpu
+    assert concurrent_batches.fitting_size(1, hypotheses=10**6) == 1
+
+
+def test_one_core_has_one_thread(monkeypatch):
+    """The main one waits: only there is Ctrl-C heard."""
+    monkeypatch.setattr(machine, "num_cores", lambda: 1)
+    found = set(concurrent_batches.run(lambda _: threading.get_ident(), range(3)))
+    assert len(found) == 1 and found != {threading.get_ident()}
+
+
+def test_whoever_leaves_does_not_wait():
+    go, done = threading.Event(), []
+
+    def slow(item):
+        if item:
+            go.wait(60)
+            done.append(item)
+        return item
+
+    results = concurrent_batches.run(slow, range(9))
+    assert next(results) == 0
+    results.close()
+    assert not done
+    go.set()
+    wait_for_workers()
+    assert len(done) <= 2  # what had begun
+
+
+def test_an_error_stops_what_has_not_begun():
+    go, begun = threading.Event(), []
+
+    def fail(item):
+        begun.append(item)
+        if item:
+            go.wait(60)
+        raise ValueError(item)
+
+    with pytest.raises(ValueError, match="0"):
+        list(concurrent_batches.run(fail, range(1000)))
+    go.set()
+    wait_for_workers()
+    assert len(begun) <= 3  # the one that failed, and one for each of two workers

@@ -1,0 +1,41 @@
+"""Lines as batches of ids, and what is no line."""
+
+import pytest
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.translator import line_encoder
+from tests.tiny_translator import make
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return make()
+
+
+def test_one_string_is_not_taken_for_lines(shared):
+    for call in (shared.translate, shared.n_best, shared.embed, shared.embedder.draw):
+        with pytest.raises(UserError, match="one string: give .line."):
+            call("a b")
+    with pytest.raises(UserError, match="one string"):
+        shared.score(["a b"], "a b")
+
+
+@pytest.mark.parametrize("lines, name", [(["a", None], r"lines\[1\]"), ([b"a"], r"lines\[0\]")])
+def test_what_is_no_string_is_named(shared, lines, name):
+    for call in (shared.translate, shared.embed):
+        with pytest.raises(UserError, match=name):
+            call(lines)
+    with pytest.raises(UserError, match=name):
+        shared.score(["a"] * len(lines), lines)
+
+
+@pytest.mark.parametrize("lines", [None, 3, b"a b"])
+def test_lines_are_a_list(shared, lines):
+    with pytest.raises(UserError, match="lines must be a list"):
+        shared.translate(lines)
+
+
+def test_a_window_ends_where_nothing_more_is_ready():
+    ready = iter([True, False, True, True, True])
+    found = line_encoder.windows("abcdef", batch_size=2, is_ready=lambda: next(ready))
+    assert list(found) == [(0, ["a", "b"]), (2, ["c"]), (3, ["d", "e", "f"])]
