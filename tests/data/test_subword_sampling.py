@@ -61,13 +61,13 @@ def test_a_sample_that_is_too_long_is_the_best_one(drawn):
 
 def test_a_tag_stays_whole(write_pairs, subwords):
     """Also one that is a word of the vocabulary like any other, which samples would cut."""
-    lines = ["red houses" for _ in range(50)]
+    lines = ["houses red" for _ in range(50)]
     pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
     tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
-    ((tag,),) = subwords.encode(["red"]).to_list()
+    ((tag,),) = subwords.encode(["houses"]).to_list()
     best, _ = encode_pairs(pairs, drop_empty=True, **tokenizers)
     options = dict(sampling=SubwordSampling(alpha=0.01, count=1, seed=3), **tokenizers)
-    for word, whole in (("red", True), (None, False)):
+    for word, whole in (("houses", True), (None, False)):
         (sample,) = sample_pairs(pairs, best, tag=word, **options)
         assert all(sample.x[i][0] == tag for i in range(len(lines))) == whole
         assert decoded(subwords, sample.x) == [line.encode() for line in lines]
