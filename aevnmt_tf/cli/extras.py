@@ -14,6 +14,7 @@ EXTRAS = {
     ),
     "moses": ("sacremoses", "subword_nmt"),
     "plots": ("matplotlib",),
+    "ray": ("ray",),
 }
 
 
