@@ -164,13 +164,14 @@ def learn(
         track: as in hmc_chains.sample.
     """
     train, test = (features.values[rows] for rows in (~task.held_out, task.held_out))
-    how: dict[str, Any] = {"options": options, "prior_scale": prior_scale, "track": track}
+    how: dict[str, Any] = {"options": options, "prior_scale": prior_scale}
     if task.classes is None:
         posterior = linear_models.regress(train, task.train, **how)
         found = probe_scores.number_scores(posterior, test, task.test, seed=options.seed)
     else:
-        how["num_classes"] = len(task.classes)
-        posterior = linear_models.classify(train, task.train, **how)
+        posterior = linear_models.classify(
+            train, task.train, num_classes=len(task.classes), track=track, **how
+        )
         found = probe_scores.class_scores(posterior, test, task.test, seed=options.seed)
     size = features.values.shape[1]
     return ProbeResult(features.name, size, features.is_baseline, *found, posterior)

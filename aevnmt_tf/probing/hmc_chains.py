@@ -37,14 +37,14 @@ class SamplerOptions:
 
 
 class Draws(NamedTuple):
-    """What the chains gave."""
+    """What the chains gave; without chains, independent draws."""
 
     values: np.ndarray  # [S, C, ...]
-    divergences: int  # draws whose trajectory left the posterior
-    step_size: float
-    acceptance: float  # which share of the trajectories was accepted
-    leapfrogs: float  # gradients per draw, on average
-    seconds: float
+    divergences: int = 0  # draws whose trajectory left the posterior
+    step_size: float | None = None
+    acceptance: float = 1.0  # which share of the trajectories was accepted
+    leapfrogs: float = 0.0  # gradients per draw, on average
+    seconds: float = 0.0
 
 
 def sample(

@@ -1,14 +1,15 @@
 """Linear probes: Bayesian logistic and linear regression on standardised features.
 
-Weights have independent Gaussian priors. Both posteriors are moved, stretched and turned until
-they are near a standard normal, which the sampler finds easy; that changes coordinates, not the
-posterior.
+Weights have independent Gaussian priors. The posterior of linear regression is known. That of
+logistic regression is moved, stretched and turned until it is near a standard normal, which
+the sampler finds easy; that changes coordinates, not the posterior.
 
     X      features, standardised on what is learned from, and a column of ones     [N, P]
     theta  weights and intercept, for each of M directions between classes          [P, M]
     u      what is drawn: theta = centre + stretch u                                [P, M]
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -208,22 +209,24 @@ def regress(
     *,
     prior_scale: float,
     options: hmc_chains.SamplerOptions,
-    track: hmc_chains.Track = iter,
 ) -> Posterior:
-    """Return the posterior of linear regression.
+    """Return the posterior of linear regression: independent draws, because it is known.
 
     y = (number - mean) / standard deviation, of what is learned from
     1 / variance ~ Gamma(*NOISE)
     theta ~ N(0, prior_scale^2 variance), the intercept ~ N(0, INTERCEPT_SCALE^2 variance)
     y ~ N(X theta, variance)
 
+    The prior is conjugate: 1 / variance has a Gamma posterior, and theta, given the variance, a
+    normal one.
+
     Args:
         features: [N, D].
         numbers: [N].
         prior_scale: of the weights.
-        options: how long the chains run.
-        track: as in hmc_chains.sample.
+        options: how many draws; the warm-up of chains is not needed.
     """
+    started = time.monotonic()
     design = Design.of(features)
     x = design(features)
     numbers = np.asarray(numbers, np.float64)
@@ -231,53 +234,15 @@ def regress(
     y = (numbers - unit[0]) / unit[1]
     precisions = prior_precisions(x.shape[1] - 1, prior_scale=prior_scale)
     curvature = x.T @ x + np.diag(precisions)
-    centre = np.linalg.solve(curvature, x.T @ y)
+    centre = np.linalg.solve(curvature, x.T @ y)  # [P]
     residual = np.sum((y - x @ centre) ** 2) + np.sum(precisions * centre**2)
-    level = np.log((residual + 2 * NOISE[1]) / (len(y) + 2 * NOISE[0]))  # of the log variance
-    stretch = _stretch(curvature) * np.exp(level / 2)
-    spread = np.sqrt(2 / (len(y) + 2 * NOISE[0]))
-    log_prob = number_log_posterior(
-        x, y, precisions, centre=centre, stretch=stretch, level=level, spread=spread
-    )
-    draws = hmc_chains.sample(log_prob, [x.shape[1] + 1], options=options, track=track)
-    weights = centre + draws.values[:, :, :-1] @ stretch.T  # [S, C, P]
-    log_variance = level + spread * draws.values[:, :, -1]
-    everything = np.concatenate([weights, log_variance[:, :, None]], axis=-1)
+    dice, (shape, rate) = np.random.default_rng([options.seed, 1]), NOISE
+    size = (options.num_draws, options.chains)
+    variance = 1 / dice.gamma(shape + len(y) / 2, 1 / (rate + residual / 2), size)  # [S, C]
+    u = np.sqrt(variance)[..., None] * dice.normal(size=[*size, x.shape[1]])
+    weights = centre + u @ _stretch(curvature).T  # [S, C, P]
+    log_variance = np.log(variance)
+    everything = np.concatenate([weights, log_variance[..., None]], axis=-1)
+    draws = hmc_chains.Draws(everything, seconds=time.monotonic() - started)
     diagnostics = hmc_chains.diagnose(everything)
     return Posterior(design, weights[..., None], diagnostics, draws, log_variance, unit)
-
-
-def number_log_posterior(
-    x: np.ndarray,
-    y: np.ndarray,
-    precisions: np.ndarray,
-    *,
-    centre: np.ndarray,
-    stretch: np.ndarray,
-    level: float,
-    spread: float,
-) -> hmc_chains.LogProb:
-    """Return the log posterior of [u, v] as a function for the sampler: [C, P + 1] -> [C].
-
-    theta = centre + stretch u, log variance = level + spread v; other arguments as in
-    class_log_posterior, with y [N] and centre [P].
-    """
-    shape, rate = NOISE
-    count = len(y) + x.shape[1]
-    rest, turned, prior, centre, stretch = (
-        tf.constant(value, tf.float32)
-        for value in (y - x @ centre, x @ stretch, precisions, centre, stretch)
-    )
-
-    def log_prob(state: tf.Tensor) -> tf.Tensor:
-        u, log_variance = state[:, :-1], level + spread * state[:, -1]
-        residuals = rest - tf.matmul(u, turned, transpose_b=True)  # [C, N]
-        theta = centre + tf.matmul(u, stretch, transpose_b=True)  # [C, P]
-        squares = tf.reduce_sum(tf.square(residuals), -1)
-        squares += tf.reduce_sum(prior * tf.square(theta), -1)
-        # Of the precision's Gamma(shape, rate), with d precision / d log variance.
-        return -(0.5 * count + shape) * log_variance - (0.5 * squares + rate) * tf.exp(
-            -log_variance
-        )
-
-    return log_prob

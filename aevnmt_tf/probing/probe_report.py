@@ -45,37 +45,14 @@ class ProbeReport:
 
     def show(self) -> None:
         """Print a table."""
-        main, *others = self.task.titles
-        head = ["dim", self.task.titles[main], "95 %", "new sentences", "averaged"]
-        head += [self.task.titles[name] for name in others] + ["R-hat", "ESS", "seconds"]
-        rows = []
-        for result in self.results:
-            measure, diagnostics, averaged, interval = (
-                result.measures[main],
-                [],
-                NOTHING,
-                NOTHING,
-            )
-            if result.posterior is not None:
-                r_hat, ess = result.posterior.diagnostics
-                diagnostics = [f"{r_hat:.3f}", f"{ess:.0f}"]
-                diagnostics.append(f"{result.posterior.draws.seconds:.1f}")
-                averaged = _number(measure.averaged)
-                interval = _range(measure.low, measure.high)
-            rows.append(
-                [
-                    result.name,
-                    NOTHING if result.dimensions is None else str(result.dimensions),
-                    _number(measure.mean),
-                    interval,
-                    _range(measure.new_low, measure.new_high),
-                    averaged,
-                    *(_number(result.measures[name].averaged) for name in others),
-                    *(diagnostics or [NOTHING] * 3),
-                ]
-            )
-        faint = [place for place, result in enumerate(self.results) if result.is_baseline]
-        tables.show(["features", *(f">{title}" for title in head)], rows, faint=faint)
+        titles = [f">{title}" for title in self.task.titles.values()]
+        spread = [">95 %", ">new sentences", ">averaged"]
+        headers = ["features", ">dim", titles[0], *spread, *titles[1:]]
+        tables.show(
+            [*headers, ">R-hat", ">ESS", ">seconds"],
+            [_row(result) for result in self.results],
+            faint=[n for n, result in enumerate(self.results) if result.is_baseline],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all that was found, for JSON: unrounded, and null for what is infinite."""
@@ -126,6 +103,24 @@ class ProbeReport:
             projector.write(folder, vectors=self.z.values, metadata=metadata, name=name)
         except OSError as error:
             raise UserError(f"cannot write {folder}: {error.strerror}.") from None
+
+
+def _row(result: ProbeResult) -> list[str]:
+    """Return the cells of a result: its main measure in full, of others the averaged one."""
+    measure, *others = result.measures.values()
+    interval = averaged = r_hat = ess = seconds = NOTHING
+    if result.posterior is not None:
+        interval, averaged = _range(measure.low, measure.high), _number(measure.averaged)
+        r_hat = f"{result.posterior.diagnostics.r_hat:.3f}"
+        ess = f"{result.posterior.diagnostics.ess:.0f}"
+        seconds = f"{result.posterior.draws.seconds:.1f}"
+    size = NOTHING if result.dimensions is None else str(result.dimensions)
+    new = _range(measure.new_low, measure.new_high)
+    more = [_number(other.averaged) for other in others]
+    return [
+        *(result.name, size, _number(measure.mean), interval, new, averaged),
+        *(*more, r_hat, ess, seconds),
+    ]
 
 
 def _number(value: float) -> str:

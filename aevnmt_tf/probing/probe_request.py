@@ -1,9 +1,11 @@
 """What is asked of a probe, and the defaults of the command."""
 
 import dataclasses
+import functools
 import os
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.settings import check_options, option
 
 FEATURES = ("mean", "sample", "both")
 QUALITY = ("chrf", "meteor")  # scores of single sentences
@@ -11,53 +13,55 @@ QUALITY_OF = ("translations", "back_translations")
 PICTURES = (".png", ".pdf", ".svg")
 
 
+_count = functools.partial(option, int, at_most=2**31 - 1)
+_text = functools.partial(option, str, None)
+
+
 @dataclasses.dataclass(frozen=True)
 class ProbeRequest:
-    """What is asked of a probe.
+    """What is asked of a probe; the other fields are the flags of the command.
 
     Attributes:
         model: the run whose z is probed.
         data: words NAME=PREFIX.
         checkpoint: of the run; None: the one that translate takes.
         labels: files of labels, one for each of data; None: the names are the labels.
-        target: a number to predict in place of a label: length, one of QUALITY, or a file.
-        quality_of: what a metric is of, one of QUALITY_OF; None: translations.
-        search: how to translate; None: as the run's settings say.
-        meteor_jar: of METEOR.
-        java: to run it.
-        features: one of FEATURES.
-        baseline_model: a run whose average encoder state is probed, too.
-        held_out: which share of the sentences is held out.
-        max_lines: of each set; 0: all.
-        prior_scale: standard deviation of a weight before any data are seen.
-        chains, num_warmup, num_draws: as in hmc_chains.SamplerOptions.
-        seed: of all that is drawn.
-        plot: where a picture goes.
-        projector: where files for TensorBoard's projector go.
     """
 
     model: str
     data: list[str]
     checkpoint: str | None = None
     labels: list[str] | None = None
-    target: str | None = None
-    quality_of: str | None = None
-    search: str | None = None
-    meteor_jar: str | None = None
-    java: str | None = None
-    features: str = "both"
-    baseline_model: str | None = None
-    held_out: float = 0.2
-    max_lines: int = 2000
-    prior_scale: float = 1.0
-    chains: int = 4
-    num_warmup: int = 500
-    num_draws: int = 500
-    seed: int = 1
-    plot: str | None = None
-    projector: str | None = None
+    target: str | None = _text(
+        "a number instead of a label: length (subwords), chrf, meteor, or a file with one per "
+        "line"
+    )
+    quality_of: str | None = _text(
+        "chrf, meteor: of the model's translations of PREFIX.SRC against PREFIX.TGT (default), "
+        "or of the sentences PREFIX.translation.SRC against PREFIX.SRC",
+        choices=QUALITY_OF,
+    )
+    search: str | None = _text("translations: default as the run's", choices=("beam", "greedy"))
+    meteor_jar: str | None = _text("meteor-1.5.jar")
+    java: str | None = _text("to run it (default: java)")
+    features: str = option(
+        str, "both", "the mean of q(z|x), a draw from it, or both", choices=FEATURES
+    )
+    baseline_model: str | None = _text("a cond run: probe its average encoder state")
+    held_out: float = option(float, 0.2, "share of the sentences to test on", above=0, below=1)
+    max_lines: int = _count(2000, "of each set, drawn at random; 0: all", at_least=0)
+    chains: int = _count(4, "of HMC, side by side; they are compared", at_least=2)
+    num_warmup: int = _count(500, "steps of HMC before draws are kept", at_least=1)
+    num_draws: int = _count(500, "draws that each chain keeps", at_least=10)
+    prior_scale: float = option(
+        float, 1.0, "standard deviation of a weight before data", above=0
+    )
+    seed: int = _count(1, "of what is drawn", at_least=0)
+    plot: str | None = _text("a picture: .png, .pdf or .svg")
+    projector: str | None = _text("folder for z in TensorBoard's projector")
 
     def __post_init__(self) -> None:
+        check_options(self)
         count = len(self.labels or ())
         plot, projector, target = self.plot or "", self.projector or "", self.target or ""
         wrong = {

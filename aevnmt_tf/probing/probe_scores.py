@@ -1,6 +1,7 @@
 """How good a probe is on held-out sentences, and how sure that is."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -59,19 +60,11 @@ def class_scores(
         Measures by name (accuracy, log_likelihood: nats per sentence) and P(class) averaged
         over draws [N, number of classes].
     """
-    labels = np.asarray(labels)
     x, theta = posterior.design(features), posterior.flat()
-    rows = np.arange(len(labels))
-    correct, log_likelihoods, total = [], [], 0.0
-    for part in _parts(theta, len(x) * (theta.shape[-1] + 1)):
-        shares = linear_models.probabilities(x @ part)  # [m, N, number of classes]
-        correct.append(np.mean(shares.argmax(axis=-1) == labels, axis=1))
-        log_likelihoods.append(np.mean(_log(shares[:, rows, labels]), axis=1))
-        total = total + shares.sum(axis=0)
-    averaged = total / len(theta)
-    return _class_measures(
-        np.concatenate(correct), np.concatenate(log_likelihoods), averaged, labels, seed=seed
-    ), averaged
+    parts = _parts(theta, len(x) * (theta.shape[-1] + 1))
+    return _class_scores(
+        (linear_models.probabilities(x @ part) for part in parts), labels, seed=seed
+    )
 
 
 def majority_scores(
@@ -81,33 +74,32 @@ def majority_scores(
 
     One is added to each count, so that no class is impossible.
     """
+    counts = np.bincount(train_labels, minlength=num_classes) + 1.0
+    shares = np.tile(counts / counts.sum(), [1, len(labels), 1])
+    return _class_scores([shares], labels, seed=seed)
+
+
+def _class_scores(parts: Iterable[np.ndarray], labels: np.ndarray, *, seed: int) -> Scored:
+    """Return the scores of P(class), some draws at a time [m, N, number of classes]."""
     labels = np.asarray(labels)
-    counts = np.bincount(train_labels, minlength=num_classes)
-    shares = np.tile((counts + 1.0) / (counts + 1.0).sum(), [len(labels), 1])
-    correct = np.array([np.mean(labels == counts.argmax())])
-    log_likelihood = np.array([np.mean(np.log(shares[np.arange(len(labels)), labels]))])
-    return _class_measures(correct, log_likelihood, shares, labels, seed=seed), shares
-
-
-def _class_measures(
-    correct: np.ndarray,
-    log_likelihoods: np.ndarray,
-    averaged: np.ndarray,
-    labels: np.ndarray,
-    *,
-    seed: int,
-) -> dict[str, Measure]:
-    """Return measures from accuracy and log-likelihood by draw [M] and shares [N, K]."""
+    rows = np.arange(len(labels))
+    hits, likelihoods, total = [], [], np.zeros(1)
+    for shares in parts:
+        hits.append(np.sum(shares.argmax(axis=-1) == labels, axis=1))
+        likelihoods.append(np.mean(_log(shares[:, rows, labels]), axis=1))
+        total = total + shares.sum(axis=0)
+    correct = np.concatenate(hits)  # [M]
+    averaged = total / len(correct)  # [N, K]
     dice = np.random.default_rng([seed, 3])
-    hits = np.tile(correct, -(-1000 // len(correct))) * len(labels)
+    some = np.tile(correct, -(-1000 // len(correct)))
     # The held-out sentences are a sample of what there is: a uniform prior on the accuracy.
-    new = dice.beta(1 + hits, 1 + len(labels) - hits)
-    right = averaged.argmax(axis=1) == labels
-    likelihoods = _log(averaged[np.arange(len(labels)), labels])
+    new = dice.beta(1 + some, 1 + len(labels) - some)
+    right = np.mean(averaged.argmax(axis=1) == labels)
+    likelihood = np.mean(_log(averaged[rows, labels]))
     return {
-        "accuracy": Measure.of(correct, averaged=right.mean(), new=new),
-        "log_likelihood": Measure.of(log_likelihoods, averaged=likelihoods.mean()),
-    }
+        "accuracy": Measure.of(correct / len(labels), averaged=right, new=new),
+        "log_likelihood": Measure.of(np.concatenate(likelihoods), averaged=likelihood),
+    }, averaged
 
 
 def number_scores(
@@ -126,13 +118,32 @@ def number_scores(
         their mean and the two ends of the interval in which a sentence's number is, [3, N].
     """
     assert posterior.log_variance is not None
-    numbers, (mean, scale) = np.asarray(numbers, np.float64), posterior.unit
+    mean, scale = posterior.unit
     x, theta = posterior.design(features), posterior.flat()[:, :, 0]
     deviations = scale * np.exp(posterior.log_variance.reshape(-1) / 2)  # [M]
+    parts = zip(_parts(theta, len(x)), _parts(deviations, len(x)), strict=True)
+    return _number_scores(
+        ((mean + scale * (part @ x.T), deviation) for part, deviation in parts),
+        numbers,
+        seed=seed,
+    )
+
+
+def mean_scores(train_numbers: np.ndarray, numbers: np.ndarray, *, seed: int) -> Scored:
+    """Return number_scores of the mean of the numbers that are learned from."""
+    mean, deviation = float(np.mean(train_numbers)), float(np.std(train_numbers)) or 1.0
+    predicted = np.full([1000, len(numbers)], mean)
+    return _number_scores([(predicted, np.full(1000, deviation))], numbers, seed=seed)
+
+
+def _number_scores(
+    parts: Iterable[tuple[np.ndarray, np.ndarray]], numbers: np.ndarray, *, seed: int
+) -> Scored:
+    """Return the scores of predictions [m, N] with deviations [m], some draws at a time."""
+    numbers = np.asarray(numbers, np.float64)
     dice = np.random.default_rng([seed, 4])
     r2, rmse, log, new, means, observed, likelihood = [], [], [], [], [], [], 0.0
-    for part, deviation in zip(_parts(theta, len(x)), _parts(deviations, len(x)), strict=True):
-        predicted = mean + scale * (part @ x.T)  # [m, N]
+    for predicted, deviation in parts:
         squares = (numbers - predicted) ** 2
         logs = _log_normal(squares, deviation[:, None])
         r2.append(_r2(squares, numbers))
@@ -142,31 +153,15 @@ def number_scores(
         likelihood = likelihood + np.exp(logs).sum(axis=0)
         means.append(predicted)
         observed.append(predicted + deviation[:, None] * dice.normal(size=squares.shape))
-    average, ends = np.concatenate(means).mean(axis=0), np.concatenate(observed)
-    squares, join = (numbers - average) ** 2, np.concatenate
-    own = _r2(squares[None], numbers)[0]
+    join = np.concatenate
+    average, ends = join(means).mean(axis=0), join(observed)
+    squares = (numbers - average) ** 2
+    densities = likelihood / len(ends)
     return {
-        "r2": Measure.of(join(r2), averaged=own, new=join(new)),
+        "r2": Measure.of(join(r2), averaged=_r2(squares[None], numbers)[0], new=join(new)),
         "rmse": Measure.of(join(rmse), averaged=np.sqrt(squares.mean())),
-        "log_likelihood": Measure.of(join(log), averaged=_log(likelihood / len(theta)).mean()),
+        "log_likelihood": Measure.of(join(log), averaged=_log(densities).mean()),
     }, np.stack([average, *np.quantile(ends, [LOW, HIGH], axis=0)])
-
-
-def mean_scores(train_numbers: np.ndarray, numbers: np.ndarray, *, seed: int) -> Scored:
-    """Return number_scores of the mean of the numbers that are learned from."""
-    numbers = np.asarray(numbers, np.float64)
-    mean, deviation = float(np.mean(train_numbers)), float(np.std(train_numbers)) or 1.0
-    squares = (numbers[None] - mean) ** 2  # [1, N]
-    dice = np.random.default_rng([seed, 4])
-    r2, rmse = _r2(squares, numbers), np.sqrt(squares.mean(axis=1))
-    logs = _log_normal(squares, deviation).mean(axis=1)
-    new = _new_r2(np.tile(squares, [1000, 1]), numbers, dice)
-    ends = [np.full(len(numbers), mean + side * 1.96 * deviation) for side in (0, -1, 1)]
-    return {
-        "r2": Measure.of(r2, averaged=r2[0], new=new),
-        "rmse": Measure.of(rmse, averaged=rmse[0]),
-        "log_likelihood": Measure.of(logs, averaged=logs[0]),
-    }, np.stack(ends)
 
 
 def _parts(values: np.ndarray, numbers: int) -> list[np.ndarray]:
@@ -178,7 +173,7 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(values, 1e-300))
 
 
-def _log_normal(squares: np.ndarray, deviation: np.ndarray | float) -> np.ndarray:
+def _log_normal(squares: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Return log N(y; prediction, deviation^2) of squared errors."""
     return -0.5 * squares / deviation**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
 

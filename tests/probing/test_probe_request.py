@@ -10,7 +10,7 @@ from aevnmt_tf.probing.probe_request import ProbeRequest
 def test_the_command_has_the_defaults_of_the_request():
     args = probe.parser().parse_args(["--model", "run", "--data", "dev"])
     request = ProbeRequest("run", ["dev"])
-    assert {name: getattr(args, name) for name in vars(request)} == vars(request)
+    assert probe.request(args) == request
     assert request.max_lines == 2000
 
 
@@ -24,6 +24,8 @@ def test_the_command_has_the_defaults_of_the_request():
         ({"target": "chrf", "java": "java"}, "--java"),
         ({"plot": "z.txt"}, "z.txt"),
         ({"plot": "no/such/folder/z.png"}, "no/such/folder for --plot"),
+        ({"held_out": 1.0}, "held_out"),
+        ({"chains": 1}, "chains"),
         ({"projector": "no/such/folder"}, "--projector"),
     ],
 )
