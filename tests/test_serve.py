@@ -1,13 +1,17 @@
 """The command: what it says, its mistakes, and how it stops."""
 
+import contextlib
+import functools
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import grpc
 import httpx
@@ -15,6 +19,7 @@ import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
 
 from aevnmt_tf import serve
+from aevnmt_tf.cli import command as cli_command
 from tests.serving import toy_model
 from tests.serving.running import running_server
 
@@ -85,19 +90,36 @@ def test_a_signal_lets_requests_finish(command, export, monkeypatch, number, cod
     assert re.fullmatch(r"127\.0\.0\.1:\d+", said["gRPC"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
-def test_a_process_of_its_own(export, number, code):
-    words = ["--export_dir", export, "--model_name", "toy", *FREE]
+def test_a_server_does_not_keep_freed_memory(tmp_path, monkeypatch):
+    """One large request would hold it for good; training wants it kept."""
+    calls = []
+    monkeypatch.setattr(cli_command, "keep_freed_memory", lambda: calls.append(1))
+    assert serve.main(["--export_dir", str(tmp_path)]) == 2 and calls == []
+
+
+@contextlib.contextmanager
+def process_of_its_own(export, *flags, **options):
+    """Start the command; gives the process and what it has said."""
+    words = ["--export_dir", export, "--model_name", "toy", *FREE, *flags]
     process = subprocess.Popen(
         [sys.executable, "-m", "aevnmt_tf.serve", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        **options,
     )
     try:
-        said = addresses("".join(process.stdout.readline() for _ in range(5)))
+        yield process, addresses("".join(process.stdout.readline() for _ in range(5)))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_process_of_its_own(export, number, code):
+    with process_of_its_own(export) as (process, said):
         assert httpx.get(said["page"], timeout=60).status_code == 200
         response = httpx.post(said["REST"], json={"instances": ["a"]}, timeout=60)
         assert response.json()["predictions"][0]["translation"] == "A v1"
@@ -109,11 +131,63 @@ def test_a_process_of_its_own(export, number, code):
             assert state.version == 1
         process.send_signal(number)
         output, messages = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
     assert process.returncode == code and output == ""
     assert messages == "aevnmt serve: version 1 is ready\n"
+
+
+def memory(process):
+    """Return the megabytes that a process has."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+def test_silent_sockets_and_stalled_bodies_do_not_stop_the_server(export):
+    """300 sockets to each port of a server that may open 300 files, then 60 x 4 MiB."""
+    flags = ("--read_timeout", 3)
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (300, 300))
+    with process_of_its_own(export, *flags, preexec_fn=limit) as (process, said):
+        url = httpx.URL(said["page"])
+        ports = (url.port, int(said["gRPC"].rpartition(":")[2]))
+        with contextlib.ExitStack() as stack:
+            for port in 300 * ports:
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            # A connection is let in at the latest when the silent ones are closed.
+            transport = httpx.HTTPTransport(retries=20)
+            with httpx.Client(transport=transport, timeout=20) as client:
+                assert ask_until(client, said["page"] + "healthz") == 200
+        before = memory(process)
+        head = "POST /v1/models/toy:predict HTTP/1.1\r\nHost: localhost\r\n"
+        head += f"Content-Length: {4 * 2**20}\r\n\r\n"
+        with contextlib.ExitStack() as stack:
+            bodies = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", ports[0]), 60))
+                for _ in range(60)
+            ]
+            for one in bodies:
+                with contextlib.suppress(ConnectionError):
+                    one.sendall(head.encode() + b"x" * (4 * 2**20 - 1))
+            assert memory(process) - before < 150  # --max_bytes_in_flight is 64 MiB
+            for one in bodies:
+                with contextlib.suppress(ConnectionError):
+                    answer = one.recv(20)
+                    assert answer == b"" or answer.split()[1] in (b"408", b"503")
+        assert httpx.get(said["page"] + "healthz", timeout=60).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        _, messages = process.communicate(timeout=60)
+    assert len(messages.splitlines()) < 5, messages[:2000]
+
+
+def ask_until(client, url):
+    """Return the status of the first answer that is not "too many connections"."""
+    for _ in range(100):
+        with contextlib.suppress(httpx.HTTPError):
+            code = client.get(url).status_code
+            if code != 503:
+                return code
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
 
 
 @pytest.mark.parametrize(

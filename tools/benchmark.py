@@ -13,7 +13,7 @@ from pathlib import Path
 from aevnmt_tf.cli import command
 
 # In the order of a sentence's way; one file each in benchmarks/.
-NAMES = ("data", "train", "decode", "serve")
+NAMES = ("data", "train", "decode", "serve", "soak")
 
 
 def benchmarks() -> dict[str, str]:

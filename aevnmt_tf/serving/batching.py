@@ -22,7 +22,8 @@ from aevnmt_tf.serving import large_requests, status
 from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.serving.large_requests import Arrays, Budget
 
-Run = Callable[[Arrays], Arrays]
+# From inputs to outputs; the future is cancelled when nobody waits for them any more.
+Run = Callable[[Arrays, Future], Arrays]
 # Rows and padded rows, the seconds that its parts have waited, and the seconds that it took.
 Observe = Callable[[int, int, Sequence[float], float], None]
 # One thread of several is kept free of rows with more words, so that short ones need not wait.
@@ -163,8 +164,7 @@ class Queue:
             )
             if not fits:
                 left.append(part)
-            # Those whose client has gone are left out.
-            elif part.future.set_running_or_notify_cancel():
+            elif not part.future.cancelled():  # those whose client has gone are left out
                 batch.append(part)
                 rows, shortest, longest = rows + part.rows, low, high
         self._set(left)
@@ -177,15 +177,17 @@ class Queue:
         try:
             results = self._merged(batch)
         except BaseException as error:  # whatever it is belongs to a client, not to us
-            if len(batch) == 1:
+            if len(batch) > 1:
+                # One bad request must not spoil the others: each gets a batch of its own.
+                for part in batch:
+                    if not part.future.cancelled():
+                        self.run([part])
+            elif batch[0].future.set_running_or_notify_cancel():
                 batch[0].future.set_exception(status.of(error))
-                return
-            # One bad request must not spoil the others: each gets a batch of its own.
-            for part in batch:
-                self.run([part])
             return
         for part, result in zip(batch, results, strict=True):
-            part.future.set_result(result)
+            if part.future.set_running_or_notify_cancel():
+                part.future.set_result(result)
 
     def _merged(self, batch: list[_Part]) -> list[dict[str, np.ndarray]]:
         start = time.monotonic()
@@ -198,7 +200,7 @@ class Queue:
                 # As TensorFlow Serving does it: the first row of the last request again.
                 parts.append(np.repeat(parts[-1][:1], filler, axis=0))
             inputs[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        outputs = self._run(inputs)
+        outputs = self._run(inputs, large_requests.abandoned([part.future for part in batch]))
         for name, array in outputs.items():
             if array.ndim == 0 or len(array) != rows + filler:
                 raise status.RequestError(

@@ -30,6 +30,8 @@ from aevnmt_tf.serving.versions import Version, Versions
 LONGEST_MESSAGE = 1024
 # Larger requests and replies are the work of another thread than the event loop's.
 LARGE_BODY, LARGE_REPLY = 2**15, 4096
+# Connections are closed after so much silence, and when they are so old; clients open new ones.
+IDLE_SECONDS, OLDEST_SECONDS = 75, 600
 Context = Any  # grpc.aio.ServicerContext, which has no types
 SERVICES = (
     prediction_service_pb2.DESCRIPTOR.services_by_name["PredictionService"].full_name,
@@ -47,9 +49,9 @@ class GrpcServer:
         options: ServerOptions,
         log: AccessLog,
         report: Report,
+        max_connections: int,
         token: bytes | None = None,
     ):
-        milliseconds = round(1000 * options.read_timeout)
         self._server = grpc.aio.server(
             interceptors=[access.TokenInterceptor(token)] if token else [],
             options=[
@@ -57,7 +59,12 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
                 # A second server on the same port would get half of the requests.
                 ("grpc.so_reuseport", 0),
-                ("grpc.server_handshake_timeout_ms", milliseconds),
+                # What silent and stalled clients can hold, and for how long.
+                ("grpc.max_allowed_incoming_connections", max_connections),
+                ("grpc.server_handshake_timeout_ms", round(1000 * options.read_timeout)),
+                ("grpc.max_connection_idle_ms", 1000 * IDLE_SECONDS),
+                ("grpc.max_connection_age_ms", 1000 * OLDEST_SECONDS),
+                ("grpc.max_connection_age_grace_ms", round(1000 * options.request_timeout)),
             ],
             maximum_concurrent_rpcs=options.max_connections,
         )

@@ -81,6 +81,19 @@ def join(parts: Sequence[Future], rows: Sequence[np.ndarray]) -> Future:
     return joined
 
 
+def abandoned(parts: Sequence[Future]) -> Future:
+    """Return a future that is cancelled as soon as all of the parts are."""
+    made: Future = Future()
+
+    def check(_: Future) -> None:
+        if all(part.cancelled() for part in parts):
+            made.cancel()
+
+    for part in parts:
+        part.add_done_callback(check)
+    return made
+
+
 def concatenate(answers: Sequence[Arrays], rows: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     """Return the rows of several answers in their places.
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import zlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -44,11 +44,12 @@ _STATUS = re.compile(
 # Documents above these sizes are read and written by another thread than the event loop's.
 LARGE_BODY, LARGE_REPLY = 2**15, 4096
 
-HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-)
+# Of every reply.
+HEADERS = [
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"),
+    ("Referrer-Policy", "no-referrer"),
+]
 
 
 def app(
@@ -93,7 +94,7 @@ def app(
         ]
     made = Starlette(routes=routes, exception_handlers={HTTPException: refused})
     made.router.redirect_slashes = False
-    return _Headers(AccessCheck(made, options, token))
+    return AccessCheck(made, options, token)
 
 
 class _PageFiles(StaticFiles):
@@ -103,21 +104,6 @@ class _PageFiles(StaticFiles):
         if Path(path).suffix not in (".html", ".css", ".js", ".svg"):
             raise HTTPException(404)
         return await super().get_response(path, scope)
-
-
-class _Headers:
-    """Adds the headers that every reply has."""
-
-    def __init__(self, inner: App):
-        self._inner = inner
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_more(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *HEADERS]}
-            await send(message)
-
-        await self._inner(scope, receive, send_more)
 
 
 class _Health:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the ops of SentencePiece
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+from tensorflow.python.eager.cancellation import CancellationManager
 from tensorflow_serving.apis import prediction_log_pb2
 
 from aevnmt_tf.serving import export_record, op_check, proto_tensors, warmup, word_counts
@@ -133,13 +135,27 @@ class Servable:
             )
         return self.signatures[name]
 
-    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Run a function; strings are arrays of bytes objects."""
+    def run(
+        self,
+        signature: str,
+        inputs: Mapping[str, np.ndarray],
+        abandoned: Future | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run a function; strings are arrays of bytes objects.
+
+        Args:
+            signature: its name.
+            inputs: arrays by name.
+            abandoned: stops the function when it is cancelled.
+        """
         specs = self.signatures[signature].inputs
         tensors = {
             name: tf.constant(array, dtype=specs[name].dtype) for name, array in inputs.items()
         }
-        outputs = self._functions[signature](**tensors)
+        manager = CancellationManager()
+        if abandoned is not None:
+            abandoned.add_done_callback(lambda _: manager.start_cancel())
+        outputs = manager.get_cancelable_function(self._functions[signature])(**tensors)
         # A scalar would come as a Python or NumPy scalar; strings as bytes.
         return {name: _array(tensor) for name, tensor in sorted(outputs.items())}
 

@@ -27,7 +27,7 @@ from aevnmt_tf.serving.versions import Versions, check
 GRACE_SECONDS = 30
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 QUIET_SECONDS = 60  # between two sentences about the same trouble
-NUM_OTHER_FILES = 64  # descriptors that are no REST connections
+NUM_OTHER_FILES = 64  # descriptors that are no connections
 
 
 class Server:
@@ -41,6 +41,9 @@ class Server:
         self.signal: int | None = None
         self.metrics = ServerMetrics(options.model_name)
         self._last_trouble = -float("inf")
+        # Each protocol has its half.
+        most = (_num_files() - NUM_OTHER_FILES) // 2
+        self._max_connections = max(1, min(options.max_connections, most))
         # What can go wrong at once should, before seconds are spent on loading.
         check(options.export_dir)
         self._token = options.token()
@@ -123,17 +126,18 @@ class Server:
             report=self.report,
             token=self._token,
         )
-        most = min(options.max_connections, _num_files() - NUM_OTHER_FILES)
         return _WebServer(
             uvicorn.Config(
                 app,
-                http=connections.limited(max(1, most), options.read_timeout),
+                http=connections.limited(self._max_connections, options.read_timeout),
                 ws="none",
                 lifespan="off",
                 log_config=None,
                 log_level="critical",  # what clients do wrong is told to them
                 access_log=False,
                 server_header=False,
+                headers=rest.HEADERS,
+                proxy_headers=False,  # anybody can send X-Forwarded-For
                 backlog=128,
                 # A client that comes back after a while finds its connection.
                 timeout_keep_alive=75,
@@ -145,7 +149,12 @@ class Server:
 
     def _bind_grpc(self, log: AccessLog) -> GrpcServer:
         made = GrpcServer(
-            self.versions, options=self.options, log=log, report=self.report, token=self._token
+            self.versions,
+            options=self.options,
+            log=log,
+            report=self.report,
+            max_connections=self._max_connections,
+            token=self._token,
         )
         address = f"{_bracketed(self.options.host)}:{self.options.grpc_port}"
         self.grpc_port = made.listen(address, self._tls)

@@ -1,9 +1,16 @@
-"""Who may ask: hosts, origins and tokens."""
+"""Who may ask: hosts, origins, tokens and TLS."""
+
+import shutil
+import ssl
+import subprocess
 
 import grpc
+import httpx
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc
+
+from aevnmt_tf.cli.errors import UserError
 
 BODY = {"instances": ["a"]}
 
@@ -74,3 +81,40 @@ def test_a_token_is_asked_for_by_both_protocols(toy_export, start_server, tmp_pa
                 with pytest.raises(grpc.RpcError) as caught:
                     stub.GetModelStatus(request, metadata=metadata, timeout=60)
                 assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+def make_certificate(folder):
+    """Write a certificate for this machine and its key; return both files."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    words = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1")
+    files = ("-keyout", key, "-out", cert)
+    subprocess.run([*words.split(), *names, *files], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_tls_of_both_protocols(toy_export, start_server, tmp_path):
+    cert, key = make_certificate(tmp_path)
+    options = {"tls_cert": str(cert), "tls_key": str(key)}
+    with start_server(toy_export, **options) as running:
+        url, address = running.server.url, f"127.0.0.1:{running.server.grpc_port}"
+        assert url.startswith("https://")
+        with httpx.Client(verify=ssl.create_default_context(cafile=cert)) as client:
+            answer = client.post(f"{url}{running.model}:predict", json=BODY, timeout=60)
+            # The page's own origin has the scheme that the browser sees.
+            page = client.get(f"{url}/", headers={"Origin": url}, timeout=60)
+        assert answer.json()["predictions"][0]["translation"] == "A v1"
+        assert page.status_code == 200
+        with pytest.raises(httpx.HTTPError):  # plain text
+            httpx.get(url.replace("https", "http"), timeout=60)
+        check = health_pb2.HealthCheckRequest()
+        trusted = grpc.ssl_channel_credentials(cert.read_bytes())
+        with grpc.secure_channel(address, trusted) as channel:
+            assert health_pb2_grpc.HealthStub(channel).Check(check, timeout=60).status == 1
+        with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError):
+            health_pb2_grpc.HealthStub(channel).Check(check, timeout=60)
+    cert.write_text("no certificate")
+    with pytest.raises(UserError, match="no certificate and its key"):
+        with start_server(toy_export, **options):
+            pass

@@ -24,7 +24,8 @@ class Doubler:
         self.go.set()
         self.started = threading.Semaphore(0)
 
-    def __call__(self, inputs):
+    def __call__(self, inputs, abandoned):
+        self.abandoned = abandoned
         self.calls.append(inputs["x"].tolist())
         self.started.release()
         assert self.go.wait(60)
@@ -153,7 +154,7 @@ def test_one_bad_request_does_not_spoil_its_batch(batcher, double):
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_an_output_without_a_row_for_each_input(batcher, shape):
-    queue = batcher.queue(lambda inputs: {"y": np.zeros(shape)}, params())
+    queue = batcher.queue(lambda inputs, _: {"y": np.zeros(shape)}, params())
     with pytest.raises(RequestError, match="0th dimension does not equal") as caught:
         submit(queue, "a").result(60)
     assert caught.value.http_status == 400
@@ -191,7 +192,7 @@ def test_threads_that_wait_keep_no_function(batcher):
     """It holds a SavedModel, which may be unloaded."""
 
     class Model:
-        def run(self, inputs):
+        def run(self, inputs, abandoned):
             return inputs
 
     model = Model()
@@ -226,6 +227,18 @@ def test_a_client_that_has_gone_costs_nothing(batcher, double):
     with pytest.raises(CancelledError):
         gone.result(60)
     assert double.calls == [["first"], ["b"]]
+
+
+def test_a_running_batch_is_abandoned_when_all_its_clients_have_gone(batcher, double):
+    queue = batcher.queue(double, params(max_batch_size=2, batch_timeout_micros=60000000))
+    double.go.clear()
+    first, second = submit(queue, "a"), submit(queue, "b")
+    double.started.acquire(timeout=60)
+    assert double.calls == [["a", "b"]]
+    assert first.cancel() and not double.abandoned.cancelled()
+    assert second.cancel() and double.abandoned.cancelled()
+    double.go.set()
+    assert submit(queue, "c", "d").result(60)["y"].tolist() == ["cc", "dd"]
 
 
 def test_a_batch_waits_for_others_until_it_is_full(batcher, double):

@@ -8,8 +8,11 @@ import socket
 import threading
 import time
 
+import grpc
 import httpx
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from aevnmt_tf.serving import rest
 from aevnmt_tf.serving.servable import Servable
@@ -232,9 +235,9 @@ def test_what_a_model_cannot_do_is_reported(toy_export, start_server, monkeypatc
 def test_who_hangs_up_has_no_place_in_the_queue(toy_export, start_server, monkeypatch):
     run, seen = Servable.run, []
 
-    def record(self, name, inputs):
+    def record(self, name, inputs, *more):
         seen.extend(inputs["source"])
-        return run(self, name, inputs)
+        return run(self, name, inputs, *more)
 
     monkeypatch.setattr(Servable, "run", record)
     options = {"max_queue": 2, "batch_timeout_ms": 2000.0, "max_batch_size": 100}
@@ -254,6 +257,42 @@ def test_who_hangs_up_has_no_place_in_the_queue(toy_export, start_server, monkey
             time.sleep(0.01)  # until the server has heard of it
     assert response.status_code == 200
     assert [line.decode() for line in seen] == ["stays"]
+
+
+@pytest.mark.parametrize("how", ["REST", "gRPC", "deadline"])
+def test_what_nobody_waits_for_is_stopped(toy_export, start_server, how):
+    """`spin` would keep the only thread busy for hours."""
+    options = {"request_timeout": 0.5} if how == "deadline" else {}
+    with start_server(toy_export, num_threads=1, **options) as running:
+        with running.server.versions.using("aevnmt") as version:
+            queue, started = version.queues["spin"], threading.Event()
+            spin = queue._run
+
+            def run(*args):
+                started.set()
+                return spin(*args)
+
+            queue._run = run
+        if how == "gRPC":
+            asked = predict_pb2.PredictRequest()
+            asked.model_spec.name, asked.model_spec.signature_name = "aevnmt", "spin"
+            asked.inputs["source"].CopyFrom(tf.make_tensor_proto(["a"]))
+            with grpc.insecure_channel(f"127.0.0.1:{running.server.grpc_port}") as channel:
+                stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+                call = stub.Predict.future(asked)
+                assert started.wait(60)
+                call.cancel()
+        else:
+            body = b'{"signature_name": "spin", "instances": ["a"]}'
+            head = f"POST {running.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
+            head += f"Content-Length: {len(body)}"
+            address = ("127.0.0.1", running.server.port)
+            with socket.create_connection(address, timeout=60) as connection:
+                connection.sendall(f"{head}\r\n\r\n".encode() + body)
+                assert started.wait(60)
+                if how == "deadline":
+                    assert connection.recv(100).startswith(b"HTTP/1.1 504")
+        assert running.predict({"instances": ["a"]}).status_code == 200
 
 
 def test_an_answer_that_is_too_large_for_json(toy_export, start_server):

@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 from prometheus_client.parser import text_string_to_metric_families
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
+from aevnmt_tf.serving import rest
 from aevnmt_tf.serving.servable import Servable
 from tests.serving.running import strict
 
@@ -123,10 +124,10 @@ def test_the_server_lives_before_it_is_ready(toy_export, start_server, monkeypat
 def slow_model(monkeypatch):
     run, go, seen = Servable.run, threading.Event(), []
 
-    def slow(self, name, inputs):
+    def slow(self, name, inputs, *more):
         seen.extend(inputs["source"])
         assert go.wait(60)
-        return run(self, name, inputs)
+        return run(self, name, inputs, *more)
 
     monkeypatch.setattr(Servable, "run", slow)
     yield go, seen
@@ -174,11 +175,20 @@ def test_a_request_has_a_budget_of_words(toy_export, start_server):
         assert response.status_code == 400 and "subwords" in strict(response)["error"]
 
 
-def test_reports_are_single_lines(toy_export, start_server, monkeypatch):
-    monkeypatch.setattr(Servable, "run", lambda *_: 1 / 0)
+def test_a_path_cannot_forge_lines_of_a_log(toy_export, start_server, monkeypatch):
+    monkeypatch.setattr(rest, "_which", lambda match: 1 / 0)  # our mistake, which is told
     with start_server(toy_export) as running:
-        path = "/v1/models/aevnmt%0Aforged:predict"
-        running.client.post(path, json={"instances": ["a"]})
-        running.server.report("one\ntwo")
-        assert running.reports[-1] == "one\\ntwo"
-        assert not any("\n" in line for line in running.reports)
+        path = f"{running.model}%0Daevnmt serve: forged%1b[2J%E2%80%A8b"
+        assert running.client.get(path.replace(": ", "%20")).status_code == 500
+    told = running.reports[-1]
+    assert "\\raevnmt serve forged\\x1b" in told
+    assert len(told.splitlines()) == 1 and told.isprintable()
+
+
+def test_a_client_cannot_choose_its_name_in_the_log(toy_export, start_server, tmp_path):
+    log = tmp_path / "log"
+    with start_server(toy_export, access_log=str(log)) as running:
+        forged = {"X-Forwarded-For": "192.0.2.7", "Forwarded": "for=192.0.2.7"}
+        path = f"{running.model}:predict"
+        running.client.post(path, json={"instances": ["a"]}, headers=forged)
+    assert json.loads(log.read_text())["client"] == "127.0.0.1"

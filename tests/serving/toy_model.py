@@ -63,6 +63,11 @@ class Toy(tf.Module):
         return {"packed_bytes": source, "broken": tf.strings.substr(source, 0, 1)}
 
     @tf.function(input_signature=[SOURCE])
+    def spin(self, source):
+        last = tf.while_loop(lambda i: i < 2**31 - 1, lambda i: (i + 1,), [tf.constant(0)])
+        return {"last": tf.fill(tf.shape(source), last[0])}
+
+    @tf.function(input_signature=[SOURCE])
     def count(self, source):
         calls = tf.fill(tf.shape(source), self.calls.read_value())
         return {"calls": calls, "largest": tf.fill(tf.shape(source), self.largest.read_value())}
@@ -75,7 +80,7 @@ def save(folder, number):
         "serving_default": toy.translate,
         **{
             name: getattr(toy, name)
-            for name in "nbest sample attention fails double raw count".split()
+            for name in "nbest sample attention fails double raw count spin".split()
         },
     }
     path = folder / str(number)

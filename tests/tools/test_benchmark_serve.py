@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ def in_thread(monkeypatch, command):
         options = {name.removeprefix("--"): value for name, value in options.items()}
         with running_server(Path(export_dir), **options) as running:
             url = f"{running.server.url}{running.model}:predict"
-            yield {"REST": url, "gRPC": f"127.0.0.1:{running.server.grpc_port}"}
+            address = f"127.0.0.1:{running.server.grpc_port}"
+            yield {"REST": url, "gRPC": address, "pid": str(os.getpid())}
 
     monkeypatch.setattr(serve, "server", server)
 
@@ -71,6 +73,17 @@ def test_failed_requests_are_counted(command, in_thread, export):
     assert code == 2 and results["errors"] > 0 and "429" in results["error"]
     assert results["batched"]["requests"] + results["errors"] == 40
     assert f"{results['errors']} requests failed" in messages
+
+
+def test_soak(benchmark_command, in_thread, export):
+    flags = "--minutes 0.05 --clients 6 --exchange 1 --malformed 0.5 --json".split()
+    code, output, messages = benchmark_command("soak", "--export_dir", export, *flags)
+    assert code == 0, messages
+    results = json.loads(output)
+    assert results["errors"] == 0 and results["versions"] == 3
+    assert results["requests"] > 0 and set(results["refused"]) <= {"400", "413"}
+    assert [line["minute"] for line in results["by_minute"]] == [1]
+    assert results["memory_mb_first_third"] == results["by_minute"][0]["memory_mb"] > 0
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def sentences(args: argparse.Namespace) -> list[str]:
 
 @contextlib.contextmanager
 def server(export_dir: str, *more: str):
-    """A server process on free ports; gives its addresses as {"REST": ..., "gRPC": ...}."""
+    """A server process on free ports; gives {"REST": address, "gRPC": address, "pid": ...}."""
     words = ["--export_dir", export_dir, "--port", "0", "--grpc_port", "0", *more]
     process = subprocess.Popen(
         [sys.executable, "-m", "aevnmt_tf.serve", *words],
@@ -102,7 +102,7 @@ def server(export_dir: str, *more: str):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     try:
-        addresses: dict[str, str] = {}
+        addresses = {"pid": str(process.pid)}
         while "gRPC" not in addresses:
             line = process.stdout.readline()
             if not line:
