@@ -13,6 +13,7 @@ from aevnmt_tf.cli.interrupts import INTERRUPTED, interruptible
 
 # In the order in which one needs them.
 _ORDER = (
+    "data",
     "prepare",
     "train",
     "translate",
@@ -24,13 +25,20 @@ _ORDER = (
     "serve",
     "experiment",
 )
+# A verb whose name a sub-package has is a module of another name.
+_MODULES = {"data": "get_data"}
+
+
+def module_of(verb: str) -> str:
+    """Return the full name of a verb's module."""
+    return f"aevnmt_tf.{_MODULES.get(verb, verb)}"
 
 
 def verbs() -> dict[str, str]:
     """Return the verbs that are installed, each with the first line of its docstring."""
     found = {}
     for name in _ORDER:
-        path = Path(__file__).with_name(f"{name}.py")
+        path = Path(__file__).with_name(f"{module_of(name).rpartition('.')[2]}.py")
         if path.exists():
             # Read, not imported: a list of verbs must be there at once.
             docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -45,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words and words[0] in found:
         try:
             with interruptible():
-                return int(importlib.import_module(f"aevnmt_tf.{words[0]}").main(words[1:]))
+                return int(importlib.import_module(module_of(words[0])).main(words[1:]))
         except KeyboardInterrupt:  # while the verb's module was imported
             print(f"aevnmt {words[0]}: interrupted", file=sys.stderr)
             return INTERRUPTED

@@ -12,7 +12,7 @@ import shlex
 import sys
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli import command, flags, settings
+from aevnmt_tf.cli import command, flags, next_commands, settings
 from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.translator import rules
 
@@ -111,7 +111,7 @@ def _lines(args, exported):
     yield f"warm-up requests: {exported.num_warmup_requests}"
     folder = shlex.quote(args.export_dir)
     yield "next:"
-    yield f"  python -m aevnmt_tf.serve --export_dir {folder}"
+    yield f"  {next_commands.verb('serve', '--export_dir', args.export_dir)}"
     yield (
         f"  docker run -p 8501:8501 -p 8500:8500 -e MODEL_NAME=aevnmt "
         f'-v "$(realpath {folder})":/models/aevnmt tensorflow/serving '

@@ -9,13 +9,12 @@ pairs decides them.
 """
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli import command
+from aevnmt_tf.cli import command, next_commands
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.hparams import own_text
 
@@ -52,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
     print(manifests.table(manifest))
     sizes = [f"{lang} {size:,}" for lang, size in manifest["vocab_sizes"].items()]
     print(f"\nvocabulary: {', '.join(sizes)}")
-    settings = shlex.quote(str(Path(args.out) / HPARAMS))
-    run_flag = "" if hp.out_dir else " --out_dir RUN"
-    print(f"next: python -m aevnmt_tf.train --hparams {settings}{run_flag}")
+    run_flag = () if hp.out_dir else ("--out_dir", "RUN")
+    settings = str(Path(args.out) / HPARAMS)
+    print(f"next: {next_commands.verb('train', '--hparams', settings, *run_flag)}")
     return 0
 
 

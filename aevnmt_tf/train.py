@@ -11,14 +11,13 @@ there.
 import argparse
 import os
 import platform
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli import command
+from aevnmt_tf.cli import command, next_commands
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.hparams import Hparams, own_text
 
@@ -58,12 +57,15 @@ def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any
         if "averaged_steps" in best:
             place = f"of the mean of {len(best['averaged_steps'])} checkpoints"
         print(f"best dev BLEU {best['dev_bleu']:.2f} {place}")
-    out_dir = shlex.quote(hp.out_dir)
-    export_dir = shlex.quote(str(Path(hp.out_dir) / "export"))
+    logs, export_dir = (str(Path(hp.out_dir) / name) for name in ("logs", "export"))
     print("next:")
-    print(f"  python -m aevnmt_tf.translate --model {out_dir}")
-    print(f"  tensorboard --logdir {out_dir}/logs")
-    print(f"  python -m aevnmt_tf.export --model {out_dir} --export_dir {export_dir}")
+    for line in (
+        next_commands.verb("translate", "--model", hp.out_dir),
+        next_commands.tool("tensorboard", "tensorboard.main", "--logdir", logs),
+        next_commands.verb("export", "--model", hp.out_dir, "--export_dir", export_dir),
+        next_commands.verb("serve", "--export_dir", export_dir),
+    ):
+        print(f"  {line}")
 
 
 def _keep_compiled_code() -> None:

@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
         pictures.make_folder()
         output = stack.enter_context(line_streams.Output(args.output, source=args.input))
         rate, unknown = LineRate("aevnmt translate"), UnknownWords()
+        if is_stdin and sys.stdin.isatty():
+            rate.say("type sentences, one per line; Ctrl-D ends the input")
         results = translator.stream(
             lines,
             decoding=decoding,

@@ -10,7 +10,8 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parents[1] / "aevnmt_tf"
 
 VERBS = set(
-    "prepare train translate evaluate score sample probe export serve experiment".split()
+    "get_data prepare train translate evaluate score sample probe".split()
+    + "export serve experiment".split()
 )
 
 WORK = {"training", "evaluation", "probing", "plots", "experiments", "serving"}

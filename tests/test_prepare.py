@@ -71,7 +71,7 @@ def test_what_was_dropped_is_counted_and_shown(tmp_path, corpus, capsys):
     assert "corpus read empty source empty target over 50 words kept".split() in rows
     assert ["train", "304", "1", "1", "2", "300"] in rows
     assert ["dev", "12", "0", "0", "0", "12"] in rows
-    assert rows[-1][:5] == ["next:", "python", "-m", "aevnmt_tf.train", "--hparams"]
+    assert rows[-1][0] == "next:" and rows[-1][-4] == "--hparams"
 
 
 def test_sentencepiece_keeps_raw_text_and_settings_name_the_files(tmp_path, corpus):

@@ -52,6 +52,15 @@ def test_metrics_have_what_was_promised(folder):
         assert np.isfinite(lines[2][name]), name
 
 
+def test_the_model_card_says_what_it_is(folder):
+    card = (folder / "run" / "MODEL_CARD.md").read_text()
+    results = json.loads((folder / "run" / "results.json").read_text())
+    assert "license: unknown" in card and "language: [en, de]" in card
+    assert f"| bleu | {results['best']['dev_bleu']:.2f} |" in card
+    assert results["signatures"]["bleu"].replace("|", "\\|") in card
+    assert "| 40 | 40 |" in card and "`num_units`" in card and "aevnmt_tf.load(" in card
+
+
 def test_results(folder):
     results = json.loads((folder / "run" / "results.json").read_text())
     assert results["step"] == 20

@@ -5,7 +5,7 @@
     python tools/deviations_page.py --check     exit code 1 where it is not current
 
 A tag is a comment, `# DEVIATION: why`, at the line that differs from the paper or from the
-authors' code. The comment may go on in the lines below it.
+authors' code, or a paragraph of a docstring that starts with `DEVIATION:`. Both may span lines.
 """
 
 import argparse
@@ -24,19 +24,20 @@ The page is generated from the `DEVIATION` comments in the source by
 
 
 def tags(path: pathlib.Path) -> list[tuple[int, str]]:
-    """Return (line, text) of each tag in a file; the text may span several comment lines."""
+    """Return (line, text) of each tag in a file; the text may span several lines."""
     found: list[tuple[int, str]] = []
     lines = path.read_text(encoding="utf-8").split("\n")
     for number, line in enumerate(lines, 1):
-        begin = re.fullmatch(r"\s*# DEVIATION: (.*)", line)
+        begin = re.fullmatch(r"\s*(# )?DEVIATION: (.*)", line)
         if not begin:
             continue
-        words = [begin.group(1).strip()]
+        words = [begin.group(2).strip()]
+        goes_on = r"\s*# (.*)" if begin.group(1) else r"\s*([^\s#\"].*)"
         for more in lines[number:]:
-            comment = re.fullmatch(r"\s*# (.*)", more)
-            if not comment or comment.group(1).startswith("DEVIATION:"):
+            text = re.fullmatch(goes_on, more)
+            if not text or text.group(1).startswith("DEVIATION:"):
                 break
-            words.append(comment.group(1).strip())
+            words.append(text.group(1).strip())
         found.append((number, " ".join(words)))
     return found
 

@@ -13,7 +13,9 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import atomic_writes
 
 FOLDER = Path(__file__).parent / "demo"
-ENDINGS = ("en", "de", "register")  # the register of a pair: 0 news, 1 talk
+REGISTER = "register"  # the file with the register of each pair
+REGISTERS = {"0": "news", "1": "talk"}
+ENDINGS = ("en", "de", REGISTER)
 HELD_OUT = 1000  # pairs for dev, and as many for test
 MOST_PAIRS = 20_000  # for training
 

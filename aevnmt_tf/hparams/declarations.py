@@ -190,6 +190,7 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 at_least=0, also=(True, False)),
         Setting("iw_samples", int, 10, "samples for the importance-weighted bound on dev",
                 at_least=1),
+        Setting("license", str, None, "license of the trained model, for its MODEL_CARD.md"),
     ),
 }
 # fmt: on

@@ -64,8 +64,12 @@ def _advance(
     ends_here = words == problem.eos
     penalty = length_penalty(length, weight=weight)
 
-    # 2K candidates hold K live ones, because at most one of each hypothesis ends it. Only
-    # those among the K best finish: a beam of 1 is greedy search.
+    # 2K candidates include K live ones, because each hypothesis has at most one that ends it.
+    # Only candidates among the K best may finish, so that a beam of 1 is greedy search.
+
+    # DEVIATION: TF-NMT keeps finished hypotheses in the beam, where they take places from live
+    # ones, and stops when the whole beam has finished. Ours leave the beam, and the search
+    # stops when no live hypothesis can still win.
     finishes = ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None]
     finishes = finishes[:, :width]  # [A, K]
     new = _Ends(

@@ -49,7 +49,9 @@ class Hypotheses(NamedTuple):
 
 
 def length_penalty(lengths: tf.Tensor, *, weight: float) -> tf.Tensor:
-    """Return ((5 + length) / 6) ** weight, of Wu et al. (2016); lengths count </s>."""
+    """Return ((5 + length) / 6) ** weight, of Wu et al. (2016)."""
+    # DEVIATION: lengths count </s>, whose log-probability is in the score; TF-NMT leaves </s>
+    # out of the length.
     return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
 
 

@@ -1,6 +1,7 @@
 """A translator as a SavedModel that a stock TensorFlow Serving runs.
 
 D/<version>/saved_model.pb, variables/             core ops and tensorflow-text's alone
+D/<version>/MODEL_CARD.md                          data, scores and settings, for people
 D/<version>/batching_params.pbtxt                  how requests are put together
 D/<version>/assets.extra/tf_serving_warmup_requests
 D/<version>/assets.extra/manifest.json             versions, settings, scores, forms of text
@@ -25,6 +26,13 @@ from aevnmt_tf.serving import (
     warmup,
 )
 from aevnmt_tf.storage import run_directory
+from aevnmt_tf.training import model_card
+
+_USAGE = (
+    "This folder is a SavedModel that takes text and returns text. Serve the folder around it\n"
+    "with `aevnmt serve --export_dir FOLDER` or with TensorFlow Serving. The file\n"
+    "`assets.extra/manifest.json` describes its signatures."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +71,7 @@ def export_runs(
         batching=batching,
         runs=described,
         text_folder=Path(runs[0]) / run_directory.TEXT if is_moses else None,
+        card=model_card.text(runs, usage=_USAGE),
     )
 
 
@@ -84,7 +93,15 @@ def _load(runs, *, checkpoint, overrides):
 
 
 def export(
-    loaded, export_dir, *, version=None, choices=None, batching=None, runs=(), text_folder=None
+    loaded,
+    export_dir,
+    *,
+    version=None,
+    choices=None,
+    batching=None,
+    runs=(),
+    text_folder=None,
+    card=None,
 ) -> Exported:
     """Export a translator.
 
@@ -96,6 +113,7 @@ def export(
         batching: a batching_file.Batching; None: the default.
         runs: what the manifest says of the runs.
         text_folder: where the files of the Moses pipeline are, None without one.
+        card: the text of MODEL_CARD.md, None for no card.
     """
     choices = choices or signatures.Choices.of(loaded)
     batching = batching or batching_file.Batching()
@@ -112,6 +130,8 @@ def export(
         counts.append(warmup.write(folder, made, translator=loaded, batch_sizes=sizes))
         batching_file.write(folder, batching)
         export_record.write(folder, described)
+        if card is not None:
+            (folder / model_card.FILE).write_text(card, encoding="utf-8")
         if text_folder is not None:
             (folder / export_record.TEXT_FOLDER).mkdir()
             for path in sorted(Path(text_folder).glob("moses.*")):

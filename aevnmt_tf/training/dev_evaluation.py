@@ -11,6 +11,7 @@ import numpy as np
 from aevnmt_tf import data
 from aevnmt_tf.cli import extras
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data import demo_corpus
 from aevnmt_tf.data.corpora import names_of, prefixes
 from aevnmt_tf.data.corpus_preparation import Prepared
 from aevnmt_tf.evaluation import latent_use, metrics
@@ -35,6 +36,9 @@ class DevEvaluation:
     translations: list[tuple[str, str, str]] = field(
         default_factory=list
     )  # source, reference, ours
+    correct: list[tuple[str, str, str]] = field(default_factory=list)  # some that are equal to
+    wrong: list[tuple[str, str, str]] = field(default_factory=list)  # their reference, or not
+    num_correct: int = 0
     prior_samples: list[tuple[str, str]] = field(default_factory=list)  # source, target
     attention: list[np.ndarray] = field(default_factory=list)  # [height, width, 3] uint8
     kl_by_dimension: np.ndarray | None = None  # [Z]
@@ -113,13 +117,15 @@ class DevEvaluator:
         values.update(self._scores(translated))
         pairs = sum(self._pairs, start=[])
         lines = sum(translated, start=[])
+        rows = [(*pair, line) for pair, line in zip(pairs, lines, strict=True)]
+        correct = [row for row in rows if row[1] == row[2]]
         return DevEvaluation(
             values=values,
             bleu=values["dev_bleu"],
-            translations=[
-                (source, reference, line)
-                for (source, reference), line in zip(pairs[:SHOWN], lines, strict=False)
-            ],
+            translations=rows[:SHOWN],
+            correct=correct[:SHOWN],
+            wrong=[row for row in rows if row[1] != row[2]][:SHOWN],
+            num_correct=len(correct),
             prior_samples=self._prior_samples(),
             attention=self._attention([source for source, _ in pairs[:SHOWN]]),
             kl_by_dimension=bounds.kl_by_dimension,
@@ -139,6 +145,8 @@ class DevEvaluator:
         return translated
 
     def _scores(self, translated: list[list[str]]) -> dict[str, float]:
+        # DEVIATION: the authors' code selects weights by TF-NMT's BLEU of tokenised text; ours
+        # by sacreBLEU of detokenised text.
         names = score_names(self._hp)
         references = [[reference for _, reference in pairs] for pairs in self._pairs]
         scores = metrics.score(sum(translated, []), sum(references, []), names=names)
@@ -177,14 +185,28 @@ class DevEvaluator:
         if locs is None:
             return None
         names = names_of(self._prefixes)
-        columns: dict[str, list[Any]] = {"corpus": [], "length": [], "text": []}
+        # The projector labels points with the first column.
+        columns: dict[str, list[Any]] = {"text": [], "corpus": [], "length": []}
         for number, (name, encoded) in enumerate(zip(names, self._encoded, strict=True)):
+            columns["text"] += [source for source, _ in self._pairs[number]]
             columns["corpus"] += [name] * len(encoded)
             columns["length"] += (encoded.x.lengths - 1).tolist()  # </s> is no word
-            columns["text"] += [source for source, _ in self._pairs[number]]
+        if registers := self._registers():
+            columns["register"] = registers
         some = _some_of(locs)
         metadata = {name: values[some] for name, values in columns.items()}
         return {"vectors": locs[some], "metadata": metadata}
+
+    def _registers(self) -> list[str]:
+        """Return the register of each sentence, which the demo corpus alone has."""
+        found: list[str] = []
+        for prefix, pairs in zip(self._prefixes, self._pairs, strict=True):
+            path = Path(f"{prefix}.{demo_corpus.REGISTER}")
+            lines = path.read_text(encoding="utf-8").split() if path.is_file() else []
+            if len(lines) != len(pairs):
+                return []
+            found += [demo_corpus.REGISTERS.get(line, line) for line in lines]
+        return found
 
 
 def _some_of(locs: np.ndarray) -> slice:

@@ -99,10 +99,7 @@ class Reporter:
         """Report on the development set."""
         best = "  (best so far)" if gained else ""
         self.say(f"step {step}  {terminal.dev_summary(evaluation.values)}{best}")
-        for source, reference, translation in evaluation.translations[:2]:
-            self.say(f"    source       {source}")
-            self.say(f"    reference    {reference}")
-            self.say(f"    translation  {translation}")
+        self._examples(evaluation)
         self._metrics.append({"step": step, **evaluation.values})
         board = self._tensorboard()
         if evaluation.kl_by_dimension is not None:
@@ -115,6 +112,21 @@ class Reporter:
         board.translations(step, evaluation.translations)
         board.scalars(step, evaluation.values)
         self._warn(step, evaluation.values)
+
+    def _examples(self, evaluation: DevEvaluation) -> None:
+        """Print two translations that equal their reference, and one that does not."""
+        count = evaluation.num_correct
+        for title, rows in (
+            (f"equal to the reference ({count} in all)", evaluation.correct[:2]),
+            ("different from the reference", evaluation.wrong[:1]),
+        ):
+            if rows:
+                self.say(f"  {title}:")
+            for source, reference, translation in rows:
+                self.say(f"    source       {source}")
+                self.say(f"    translation  {translation}")
+                if reference != translation:
+                    self.say(f"    reference    {reference}")
 
     def _warn(self, step: int, values: Values) -> None:
         """Warn once of a z that has collapsed."""

@@ -16,14 +16,20 @@ from aevnmt_tf.evaluation import metrics
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import Aevnmt
 from aevnmt_tf.storage import run_directory
-from aevnmt_tf.storage.atomic_writes import write_json
-from aevnmt_tf.training import collapse, distribution, ownership, terminal, train_step
+from aevnmt_tf.storage.atomic_writes import write, write_json
+from aevnmt_tf.training import (
+    collapse,
+    distribution,
+    model_card,
+    ownership,
+    terminal,
+    train_step,
+)
 from aevnmt_tf.training.dev_evaluation import DevEvaluation, DevEvaluator, score_names
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.stopping import StoppingRule
 from aevnmt_tf.training.training_loop import TrainingLoop, TrainingOutcome
 
-COUNTS = "counts.json"
 PACKAGES = ("tensorflow", "keras", "tensorflow-probability", "tensorflow-text", "sacrebleu")
 
 
@@ -65,6 +71,8 @@ def train(
         average = _average(prepared, loop=loop, has_dev=has_dev) if hp.avg_ckpts else None
         results = _results(hp, loop=loop, outcome=outcome, average=average)
         write_json(out_dir / run_directory.RESULTS, results)
+        card = model_card.text([out_dir], usage=model_card.usage_of_run(out_dir))
+        write(out_dir / model_card.FILE, card)
         return outcome, results
 
 
@@ -81,7 +89,7 @@ def _make_loop(
     is_chief = distribution.is_chief(strategy)
     if is_chief:
         reporter.say(data.counts.table())
-        write_json(out_dir / COUNTS, data.counts.to_dict())
+        write_json(out_dir / model_card.COUNTS, data.counts.to_dict())
     with strategy.scope():
         model = train_step.build(hp, x_tokenizer.vocab_size, y_tokenizer.vocab_size)
     replicas = strategy.num_replicas_in_sync

@@ -76,6 +76,17 @@ class Translator:
         self._functions = traced.TracedFunctions()
         self._words: search.Nest = None
 
+    def __repr__(self) -> str:
+        """Return the kind of model, its languages, its size and its search."""
+        members, decoding = self.graph.members, Decoding.of(self.hp)
+        models = f" ensemble of {len(members)}" if len(members) > 1 else ""
+        size = sum(member.model.count_params() for member in members)
+        width = f" of width {decoding.beam_width}" if decoding.search == "beam" else ""
+        return (
+            f"<Translator: {self.hp.model_type}{models}, {self.hp.src} to {self.hp.tgt}, "
+            f"{size:,} parameters, {decoding.search} search{width}>"
+        )
+
     @overload
     def translate(
         self, lines: Iterable[str], *, n_best: int, seed: int = 1, **changes: Any
@@ -94,9 +105,22 @@ class Translator:
         seed: int = 1,
         **changes: Any,
     ) -> list[str] | list[list[str]]:
-        """Return the best translation of each line; with n_best a list of the best of each.
+        """Return the best translation of each line, or with `n_best` a list of the best ones.
 
-        `changes` to the run's settings as in Decoding.
+        Args:
+            lines: Source sentences.
+            n_best: The number of translations per line.
+            seed: The seed of everything random. A line's random numbers depend on the seed
+                and on the position of the line, not on the batch.
+            **changes: Options of decoding, which default to the settings of the run:
+
+                - search: "beam", "greedy", "sample", "mbr" or "refine".
+                - beam_width, length_penalty_weight: for beam and refine.
+                - z: "mean", "sample" or "zero"; num_z: the number of draws per line.
+                - num_samples, utility: for mbr.
+                - refine_steps, refine_start: for refine.
+                - temperature, top_k, top_p: for sample and mbr.
+                - max_length: the longest translation in subwords.
         """
         changes["n_best"] = 1 if n_best is None else n_best
         found = [[t.text for t in each] for each in self.n_best(lines, seed=seed, **changes)]
@@ -105,26 +129,50 @@ class Translator:
     def n_best(
         self, lines: Iterable[str], *, seed: int = 1, **changes: Any
     ) -> list[list[Translation]]:
-        """Return the n_best translations of each line, best first; fewer where it has fewer."""
+        """Return the best translations of each line with their scores, best first.
+
+        Args:
+            lines: Source sentences.
+            seed: As in `translate`.
+            **changes: As in `translate`, and `n_best`, the number of translations per line.
+
+        Returns:
+            A list of Translation (text, score, log_prob, length) per line. A search may find
+            fewer than `n_best`.
+        """
         decoding = Decoding.of(self.hp, **changes)
         return [line.translations for line in self.stream(lines, decoding=decoding, seed=seed)]
 
     def embed(self, lines: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return location and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
+        """Return the means and the standard deviations of z given each line: two [N, Z] arrays.
+
+        The distribution is q(z|x), or r(z|x) for a model whose q also reads the target.
+        """
         return self.embedder.embed(lines)
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], **options: int
     ) -> dict[str, np.ndarray]:
-        """Return log-probabilities and bounds of pairs, by name; options as in Scorer.score."""
+        """Return log-probabilities and bounds of sentence pairs in nats, one array per name.
+
+        Args:
+            sources: Source sentences.
+            targets: Target sentences.
+            **options: `samples`, the number of draws of z per pair (10), and `seed` (1).
+        """
         return self.scorer.score(sources, targets, **options)
 
     def sample(self, number: int, **options: Any) -> list[tuple[str, str]]:
-        """Return pairs (x, y) from the prior; options as in Sampler.stream."""
+        """Return sentence pairs (x, y) drawn with z from the prior.
+
+        Args:
+            number: The number of pairs.
+            **options: `seed` (1), and `temperature`, `top_k` and `top_p` of the words.
+        """
         return list(self.sampler.stream(number, **options))
 
     def interpolate(self, first: str, last: str, *, steps: int) -> list[tuple[str, str]]:
-        """Return pairs (x, y), greedily decoded, on the way between two sentences' mean z."""
+        """Return sentence pairs (x, y) decoded greedily on the line between two mean z."""
         return self.sampler.interpolate(first, last, steps=steps)
 
     def check(self, decoding: Decoding) -> None:

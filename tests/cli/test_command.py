@@ -14,7 +14,7 @@ import pytest
 
 from aevnmt_tf import __main__ as dispatcher
 from aevnmt_tf import __version__, hparams
-from aevnmt_tf.cli import command
+from aevnmt_tf.cli import command, quiet
 from aevnmt_tf.cli.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def script(body, *argv, env=None):
     """Runs a verb whose `run(args)` has the given body, in a process of its own."""
     code = (
         "import sys\nfrom aevnmt_tf import hparams\n"
-        "from aevnmt_tf.cli import command\ndef run(args):\n"
+        "from aevnmt_tf.cli import command, quiet\ndef run(args):\n"
         + textwrap.indent(textwrap.dedent(body), "    ")
         + "\nparser = command.Parser('try', 'Tries things.')\nhparams.add_flags(parser)"
         + "\nsys.exit(command.main(run, parser=parser))"
@@ -209,7 +209,7 @@ def test_verbose_shows_tensorflows_lines():
 def test_the_filter_passes_all_but_chatter():
     body = r"""
         import os
-        with command.filtered_stderr():
+        with quiet.filtered_stderr():
             os.write(2, b"I0000 00:00:1794795486.718686    5932 cudart_stub.cc:31] no GPU\n")
             os.write(2, b"2026-01-01 10:00:00.123456: W core/x.cc:1] oneDNN\n")
             os.write(2, b"F0000 00:00:1794795486.718686    5932 guard.cc:1] no AVX\n")
@@ -227,7 +227,7 @@ def test_the_filter_passes_all_but_chatter():
 def test_last_words_of_a_crash_come_through():
     body = r"""
         import os
-        with command.filtered_stderr():
+        with quiet.filtered_stderr():
             os.write(2, b"I0000 00:00:1794795486.718686    5932 x.cc:31] chatter\nlast words\n")
             os.abort()
     """
@@ -236,15 +236,15 @@ def test_last_words_of_a_crash_come_through():
 
 
 def test_no_stderr_at_all_is_no_problem():
-    body = "import os\nos.close(2)\nwith command.filtered_stderr(): print('fine')"
+    body = "import os\nos.close(2)\nwith quiet.filtered_stderr(): print('fine')"
     process = script(body)
     assert output(process)[:2] == (0, "fine\n")
 
 
 def test_quiet_twice_filters_once():
     before = len(sys.meta_path)
-    command.quiet_tensorflow()
-    command.quiet_tensorflow()
+    quiet.quiet_tensorflow()
+    quiet.quiet_tensorflow()
     expected = 0 if "tensorflow" in sys.modules else 1
     assert len(sys.meta_path) == before + expected
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"

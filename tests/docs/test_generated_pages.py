@@ -3,6 +3,8 @@
 import importlib.util
 import pathlib
 
+import pytest
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -26,6 +28,30 @@ def test_a_tag_may_span_lines(tmp_path):
     page = tool("deviations_page").page(package)
     assert "## `p/a.py`" in page
     assert "- The first \\<s> goes on.\n- Another\n" in page
+
+
+def test_a_tag_may_be_a_paragraph_of_a_docstring(tmp_path):
+    package = tmp_path / "p"
+    package.mkdir()
+    (package / "a.py").write_text(
+        'class A:\n    """About.\n\n    DEVIATION: it spans\n    two lines.\n\n    More."""\n'
+        'class B:\n    """About.\n\n    DEVIATION: the end\n    """\n'
+    )
+    assert tool("deviations_page").page(package).endswith("- It spans two lines.\n- The end\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "finished hypotheses in the beam",
+        "\\</s>, whose log-prob",
+        "sacreBLEU",
+        "num_encoder_layers",
+        "TF-NMT's `bi`",
+    ],
+)
+def test_known_deviations_are_tagged(words):
+    assert words in (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 
 
 def test_the_overview_draws_every_system():

@@ -12,6 +12,8 @@ import sys
 
 import pytest
 
+from aevnmt_tf.__main__ import module_of
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(
@@ -82,7 +84,7 @@ def test_it_parses(block):
     if block.language == "bash":
         subprocess.run(["bash", "-n"], input=block.code, text=True, check=True)
         for verb, *words in commands(block):
-            importlib.import_module(f"aevnmt_tf.{verb}").parser().parse_args(words)
+            importlib.import_module(module_of(verb)).parser().parse_args(words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -41,7 +41,8 @@ def test_what_is_said(shared):
         "  score            source, target -> elbo, log_px, log_py, kl, iw_log_pxy, iw_log_px"
         in lines
     )
-    assert f"  python -m aevnmt_tf.serve --export_dir '{folder}'" in lines
+    served = [line for line in lines if line.endswith(f"--export_dir '{folder}'")]
+    assert len(served) == 1 and "serve" in served[0]
     assert lines[-1].startswith("  docker run ") and f"realpath '{folder}'" in lines[-1]
 
 
@@ -54,6 +55,7 @@ def test_what_lies_in_the_folder(shared):
         "1/variables/variables.index",
         "1/variables/variables.data-00000-of-00001",
         "1/batching_params.pbtxt",
+        "1/MODEL_CARD.md",
         "1/assets.extra/manifest.json",
         "1/assets.extra/tf_serving_warmup_requests",
     }

@@ -129,6 +129,12 @@ def test_the_command_keeps_directory_exit_code_and_environment(project):
     assert out.splitlines() == [str(project.fake), str(project.root / ".venv")]
 
 
+def test_commands_know_how_they_were_started(project):
+    project.add_python()
+    _, out, _ = project.run("sh", "-c", "echo $AEVNMT_RUNNER")
+    assert out.strip().endswith("tools/run")
+
+
 def test_signals_reach_the_command(project):
     project.add_python()
     project.run("hello")

@@ -57,6 +57,7 @@ def test_a_system_without_z(make):
     assert found.values["dev_chrf"] == pytest.approx(100.0)
     assert "dev_active_units" not in found.values and found.projection is None
     assert len(found.translations) == len(found.attention) == 5
+    assert found.correct == found.translations and found.wrong == []
     source, reference, translation = found.translations[0]
     assert reference == translation == " ".join(tiny_run.WORDS[w] for w in source.split())
     assert found.prior_samples == []
@@ -90,10 +91,20 @@ def test_several_sets_with_z(make, tmp_path):
     assert 1.0 < found.values["dev_bleu"] < 99.0
     assert found.projection["vectors"].shape == (9, 4)
     assert {len(column) for column in found.projection["metadata"].values()} == {9}
+    assert list(found.projection["metadata"]) == ["text", "corpus", "length"]
+    assert found.num_correct == 6 and {row[1] for row in found.wrong} == {"haus"}
     names = found.projection["metadata"]["corpus"]
     assert sorted(set(names)) == ["corpus_dev", "other_dev"] and names.count("other_dev") == 3
     assert found.kl_by_dimension.shape == (4,)
     assert found.prior_samples == [("x", "y")] * 5
+
+
+def test_the_projector_knows_the_registers_of_the_demo_corpus(make, tmp_path):
+    prefix = tiny_run.write_corpus(tmp_path / "words")["dev"]
+    count = len((tmp_path / "words" / "dev.de").read_text().splitlines())
+    (tmp_path / "words" / "dev.register").write_text("0\n" + "1\n" * (count - 1))
+    columns = make(dev_prefix=prefix)(1).projection["metadata"]
+    assert columns["register"] == ["news"] + ["talk"] * (count - 1)
 
 
 def test_an_interruption_gives_nothing(make):

@@ -38,6 +38,11 @@ def test_a_table_of_words_changes_no_translation(options):
     assert any(each.shape == shape for each in function.inputs)
 
 
+def test_its_repr_says_what_it_is(shared):
+    size = f"{shared.model.count_params():,} parameters"
+    assert repr(shared).startswith("<Translator: aevnmt, en to de") and size in repr(shared)
+
+
 def test_few_lines_and_weights_that_may_change_have_no_table():
     t = make(beam_width=0)
     assert t.translate(LINES) and t._words is None

@@ -1,4 +1,4 @@
-"""Downloads that go on where they stopped and are checked when they are complete."""
+"""Downloads that resume where they stopped and are verified when they are complete."""
 
 import hashlib
 import http.client
@@ -89,15 +89,15 @@ def download(url: str, part: pathlib.Path) -> None:
                     and error.code not in (408, 429)
                 ):
                     raise UserError(
-                        f"{url}: the server answers {error.code} {error.reason}; "
-                        "--mirror URL names another server, --from DIR files of your own."
+                        f"{url}: the server answered {error.code} {error.reason}; use another "
+                        "server with --mirror URL, or your own files with --from DIR."
                     ) from None
                 if part.exists() and part.stat().st_size > before:
                     waits = list(WAITS)
                 if not waits:
                     raise UserError(
-                        f"{url} could not be fetched ({getattr(error, 'reason', error)}); is "
-                        "this machine online? The next call goes on from here."
+                        f"cannot download {url} ({getattr(error, 'reason', error)}); is this "
+                        "machine online? The same command resumes the download."
                     ) from None
                 time.sleep(waits.pop(0))
 
@@ -136,6 +136,6 @@ def fetch(
 def wrong(place: object, file: File) -> UserError:
     """Return the error about a file with another checksum."""
     return UserError(
-        f"{place} does not have the checksum {file.checksum}: it is damaged or not the same; "
-        "to take it all the same, add --unchecked."
+        f"{place} does not have the checksum {file.checksum}: it is damaged or another "
+        "version. --unchecked accepts it."
     )
