@@ -30,7 +30,9 @@ def test_an_active_environment_has_the_console_command(program, monkeypatch):
     monkeypatch.setenv("PATH", str(program("python", "aevnmt")))
     command = next_commands.verb("translate", "--model", "my runs/a")
     assert command == "aevnmt translate --model 'my runs/a'"
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "aevnmt translate --model my runs/a\n"
 
 

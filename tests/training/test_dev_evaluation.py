@@ -85,26 +85,21 @@ def test_several_sets_with_z(make, tmp_path):
     other = tiny_run.write_corpus(tmp_path / "other", dev=3, seed=5)["dev"]
     lines = (tmp_path / "other" / "dev.de").read_text().splitlines()
     (tmp_path / "other" / "dev.de").write_text("".join("haus\n" for _ in lines))
+    (tmp_path / "corpus" / "dev.register").write_text("0\n1\n1\n0\n0\n0\n")  # as the demo has
+    (tmp_path / "other" / "dev.register").write_text("1\n1\n1\n")
     found = make(dev_prefix=[prefix, other])(1)
     assert found.values["dev_bleu_0_dev"] == pytest.approx(100.0)
     assert found.values["dev_bleu_1_dev"] < 1.0
     assert 1.0 < found.values["dev_bleu"] < 99.0
     assert found.projection["vectors"].shape == (9, 4)
     assert {len(column) for column in found.projection["metadata"].values()} == {9}
-    assert list(found.projection["metadata"]) == ["text", "corpus", "length"]
+    assert list(found.projection["metadata"]) == ["text", "corpus", "length", "register"]
+    assert found.projection["metadata"]["register"].count("talk") == 5
     assert found.num_correct == 6 and {row[1] for row in found.wrong} == {"haus"}
     names = found.projection["metadata"]["corpus"]
     assert sorted(set(names)) == ["corpus_dev", "other_dev"] and names.count("other_dev") == 3
     assert found.kl_by_dimension.shape == (4,)
     assert found.prior_samples == [("x", "y")] * 5
-
-
-def test_the_projector_knows_the_registers_of_the_demo_corpus(make, tmp_path):
-    prefix = tiny_run.write_corpus(tmp_path / "words")["dev"]
-    count = len((tmp_path / "words" / "dev.de").read_text().splitlines())
-    (tmp_path / "words" / "dev.register").write_text("0\n" + "1\n" * (count - 1))
-    columns = make(dev_prefix=prefix)(1).projection["metadata"]
-    assert columns["register"] == ["news"] + ["talk"] * (count - 1)
 
 
 def test_an_interruption_gives_nothing(make):
