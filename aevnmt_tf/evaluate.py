@@ -30,13 +30,11 @@ from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, machine, settings
-from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import evaluation_run, metrics
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.translator import rules
 
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
-PROGRAMS = ("meteor_jar", "beer", "java", "language")
 
 
 class _Named(argparse.Action):
@@ -75,69 +73,23 @@ def parser() -> command.Parser:
         "it; again for another system",
         **named,
     )
-    p.add_argument("--src", metavar="FILE", help="sources, plain or .gz")
-    p.add_argument("--ref", metavar="FILE", help="references, plain or .gz")
     p.add_argument(
         "--test",
         metavar="[NAME=]PREFIX",
         help="a test set PREFIX.SRC, PREFIX.TGT; again for more sets",
         **{**named, "dest": "sets"},
     )
-    p.add_argument(
-        "--metrics",
-        metavar="LIST",
-        default=",".join(metrics.DEFAULT),
-        help=f"some of {', '.join(metrics.NAMES)} (default: {','.join(metrics.DEFAULT)})",
-    )
     p.add_argument("--json", action="store_true", help="print unrounded results as JSON")
-    p.add_argument(
-        "--output",
-        metavar="PATH",
-        help="keep translations: of one model and set in a file, else in SYSTEM/SET.txt",
-    )
-    p.add_argument("--sentences", metavar="FILE", help="scores of each sentence, as TSV")
     flags.add_checkpoint(p)
     flags.add_errors(p)
-    p.add_argument("--seed", type=flags.seed, default=1, help="of whatever is drawn")
     flags.add_lengths(p)
     rules.add_flags(p)
-    _add_groups(p)
+    settings.add_flags(p, EvaluationRequest)
+    group = p.add_argument_group("sacreBLEU's own options")
+    for one in _options():
+        settings.add_flag(group, one)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
-
-
-def _add_groups(p: command.Parser) -> None:
-    group = p.add_argument_group("sacreBLEU's own options")
-    for option in _options():
-        settings.add_flag(group, option)
-    group = p.add_argument_group("several systems")
-    group.add_argument(
-        "--significance",
-        choices=("bootstrap", "ar"),
-        help="sacreBLEU's paired bootstrap or approximate randomisation",
-    )
-    group.add_argument(
-        "--resamples",
-        type=flags.positive,
-        metavar="N",
-        help="of --significance (default: 1000 for bootstrap, 10000 for ar)",
-    )
-    group = p.add_argument_group("METEOR and BEER, on text tokenised by 13a")
-    group.add_argument("--meteor_jar", metavar="PATH", help="meteor-1.5.jar, beside its data/")
-    group.add_argument("--beer", metavar="PATH", help="beer_2.0, or the program beer in it")
-    group.add_argument("--java", default="java", metavar="PATH", help="default: java")
-    group.add_argument(
-        "--language",
-        metavar="LANG",
-        help="target language, for METEOR, multi_bleu, and --test without a model (default: "
-        "the run's)",
-    )
-    group = p.add_argument_group("the latent variable")
-    group.add_argument("--latent", action="store_true", help="is z in use?")
-    group.add_argument(
-        "--samples", type=flags.positive, metavar="S", help="with --latent: draws (default: 10)"
-    )
-    group.add_argument("--plot", metavar="FILE.png", help="with --latent: a picture of it")
 
 
 def _options() -> list[settings.Setting]:
@@ -146,38 +98,21 @@ def _options() -> list[settings.Setting]:
 
 def request(args: argparse.Namespace) -> EvaluationRequest:
     """Return what the flags ask for."""
-    if args.samples is not None and not args.latent:
-        raise UserError("--samples is how often --latent draws z: give both.")
-    if args.resamples is not None and not args.significance:
-        raise UserError("--resamples is for --significance: give both.")
     lengths = {name: getattr(args, name) for name in LENGTHS}
-    same = "systems sets src ref checkpoint seed errors output sentences plot significance"
+    names = [one.name for one in _options()]
     return EvaluationRequest(
-        **{name: getattr(args, name) for name in same.split()},
-        metrics=_metrics(args),
-        options={
-            option.name: getattr(args, option.name)
-            for option in _options()
-            if hasattr(args, option.name)
-        },
+        args.systems,
+        args.sets,
+        args.checkpoint,
+        args.errors,
         decoding={
             **hparams.overrides(args),
             **rules.given(args, rules.FLAGS),
             **{name: value for name, value in lengths.items() if value is not None},
         },
-        programs={name: getattr(args, name) for name in PROGRAMS},
-        resamples=args.resamples,
-        latent=args.latent,
-        samples=args.samples or 10,
+        options={name: getattr(args, name) for name in names if hasattr(args, name)},
+        **settings.given(args, EvaluationRequest),
     )
-
-
-def _metrics(args: argparse.Namespace) -> list[str]:
-    names = [word.strip().lower() for word in args.metrics.split(",")]
-    # A path that is given says that its metric is wanted.
-    names += ["meteor"] if args.meteor_jar else []
-    names += ["beer"] if args.beer else []
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def run(args: argparse.Namespace) -> int:

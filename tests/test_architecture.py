@@ -1,4 +1,4 @@
-"""Imports point one way: a walk over the package finds every upward one."""
+"""Imports point one way, and each module is tested: a walk over the package."""
 
 import ast
 import pathlib
@@ -189,6 +189,77 @@ def test_each_rule_catches_a_planted_violation(tmp_path, file, source, reason):
     found = violations(plant(tmp_path, **{**GOOD, file: source}))
     assert any(reason in line for line in found), found
     assert len(found) == 1
+
+
+# Modules that have no test file of their name: the files that test them, and why those.
+ELSEWHERE = {
+    "model/test_reference.py": (
+        "a NumPy twin computes all nets of a model together",
+        "nets/cells nets/embedding nets/encoder nets/latent_networks nets/recurrent_stack "
+        "nets/source_lm nets/decoder/attention_gru nets/decoder/bahdanau "
+        "nets/decoder/base_decoder nets/decoder/tf_nmt_decoder",
+    ),
+    "test_evaluate.py": (
+        "they are the parts of one command",
+        "evaluation/evaluation_report evaluation/evaluation_request evaluation/evaluation_run "
+        "evaluation/translated_sets",
+    ),
+    "test_probe.py": (
+        "they show what the command finds",
+        "probing/probe_report plots/probe_plot",
+    ),
+    "test_translate.py": ("the command writes them", "plots/alignment_files translator/traced"),
+    "test_score.py": ("the command reads pairs", "storage/pair_streams"),
+    "test_train.py": ("the command from beginning to end", "training/training_run"),
+    "test_prepare.py": (
+        "the command writes and reads the folder",
+        "data/corpora data/preparation_manifest data/text_folder",
+    ),
+    "plots/test_attention_plot.py": ("all plots draw with it", "plots/figures"),
+    "slow/test_latent_use.py": ("the picture of what was found", "plots/latent_plot"),
+    "cli/test_command.py": ("every command has both", "cli/errors cli/flags"),
+    "experiments/test_experiment_plan.py": ("the keys of a plan file", "experiments/plan_keys"),
+    "experiments/test_scheduler.py": ("it starts processes", "experiments/processes"),
+    "experiments/test_score_tables.py": ("the tables on pages", "experiments/result_pages"),
+    "text/test_saved_model.py": ("both tokenizers", "text/tokenizer text/tokenizer_files"),
+    "training/test_train_step.py": ("the step applies it", "training/optimizer"),
+    "training/test_tensorboard.py": ("every report has them", "training/report_keys"),
+    "training/test_training_loop.py": ("the loop reports", "training/reporting"),
+    "training/test_resume.py": ("a signal saves", "training/signals"),
+    "serving/test_export.py": ("the command writes them", "export serving/export_record"),
+    "serving/test_signatures.py": ("every signature is exported", "serving/saved_model"),
+    "serving/test_batching.py": (
+        "they make batches",
+        "serving/batching_file serving/large_requests serving/word_counts",
+    ),
+    "serving/test_grpc_service.py": (
+        "messages of gRPC",
+        "serving/model_protos serving/proto_tensors",
+    ),
+    "serving/test_json_tensors.py": ("values in JSON", "serving/json_values"),
+    "serving/test_rest_server.py": (
+        "a server that runs",
+        "serving/server serving/servable serving/server_options serving/status",
+    ),
+    "serving/test_server_metrics.py": ("both count requests", "serving/access_log"),
+    "serving/test_versions.py": ("a version is warm before it answers", "serving/warmup"),
+}
+
+
+def test_every_module_has_a_test_file_or_a_reason():
+    tests = pathlib.Path(__file__).parent
+    own, others = set(), {name for _, names in ELSEWHERE.values() for name in names.split()}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).with_suffix("")
+        if path.stem not in ("__init__", "__main__") and path.parent.name != "page":
+            own.add(name.as_posix())
+    mirrored = {n for n in own if (tests / n).with_name(f"test_{n.split('/')[-1]}.py").exists()}
+    untested = sorted(own - mirrored - others)
+    assert not untested, (
+        f"give them tests/ROOM/test_MODULE.py, or a line in ELSEWHERE: {untested}"
+    )
+    assert others <= own - mirrored, f"not needed: {sorted(others - own | others & mirrored)}"
+    assert [name for name in ELSEWHERE if not (tests / name).is_file()] == []
 
 
 HEAVY = "('tensorflow', 'keras', 'tf_keras', 'tensorflow_probability', 'tensorflow_text')"

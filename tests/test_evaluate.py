@@ -466,7 +466,7 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
             ["--model", "{runs}/run", "--test", "{data}/news", "--output", "{tmp}/no/out"],
             "cannot write {tmp}/no/out",
         ),
-        (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", ","], "no metric: give"),
+        (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", ","], "--metrics"),
         (["--hyp", "all={texts}/ref", "--ref", "{texts}/ref"], "'all' cannot be the name"),
         (["--model", "{runs}/run", "--tests", "x"], "no flag --tests; did you mean --test?"),
         ([*HYP, "--beam_width", "5"], "--beam_width is for --model"),

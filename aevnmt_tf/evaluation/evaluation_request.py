@@ -1,57 +1,89 @@
 """What is wanted of an evaluation, and what can be wrong with that."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation import metrics, translated_sets
+from aevnmt_tf.cli.settings import check_options, option
+from aevnmt_tf.evaluation import external_metrics, metrics, translated_sets
 from aevnmt_tf.storage import line_streams
+
+_path = partial(option, str, None)
+_several = partial(option, group="several systems")
+_program = partial(option, str, group="METEOR and BEER, on text tokenised by 13a")
+_latent = partial(option, group="the latent variable")
 
 
 @dataclass
 class EvaluationRequest:
-    """What is wanted.
+    """What is wanted; the other fields are the flags of the command.
 
     Attributes:
         systems: (is a model, name or None, path) for each; a model's path may be several runs
             with commas between them.
-        sets: (name or None, prefix) of the test sets.
-        src, ref: the files of the one set, in place of `sets`.
-        metrics: names.
-        options: sacreBLEU's, see metrics.OPTIONS.
+        sets: (name or None, prefix) of the test sets; src and ref are files in their place.
         checkpoint, decoding: as in loaded_models.load.
-        seed: of whatever is drawn.
         errors: "strict", or "replace" for bytes that are not UTF-8.
-        output: where translations are kept: a file for one model and one set, else a folder.
-        sentences: where the scores of each sentence go, as TSV.
-        plot: where the picture of z goes, as PNG.
-        programs: the fields of external_metrics.Programs.
-        significance: None, "bootstrap" or "ar".
-        resamples: how many; None: sacreBLEU's own numbers.
-        latent: whether to look at z, with so many `samples`.
+        options: sacreBLEU's, see metrics.OPTIONS.
     """
 
     systems: list[tuple[bool, str | None, str]]
     sets: list[tuple[str | None, str]] = field(default_factory=list)
-    src: str | None = None
-    ref: str | None = None
-    metrics: Sequence[str] = metrics.DEFAULT
-    options: dict[str, Any] = field(default_factory=dict)
     checkpoint: str | None = None
-    decoding: dict[str, Any] = field(default_factory=dict)
-    seed: int = 1
     errors: str = "strict"
-    output: str | None = None
-    sentences: str | None = None
-    plot: str | None = None
-    programs: dict[str, Any] = field(default_factory=dict)
-    significance: str | None = None
-    resamples: int | None = None
-    latent: bool = False
-    samples: int = 10
+    decoding: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    src: str | None = _path("sources, plain or .gz")
+    ref: str | None = _path("references, plain or .gz")
+    metrics: tuple[str, ...] = option(
+        str, metrics.DEFAULT, f"some of {', '.join(metrics.NAMES)}", many=True
+    )
+    output: str | None = _path(
+        "keep translations: of one model and set in a file, else in SYSTEM/SET.txt"
+    )
+    sentences: str | None = _path("scores of each sentence, as TSV")
+    seed: int = option(int, 1, "of whatever is drawn", at_least=0, at_most=2**31 - 1)
+    significance: str | None = _several(
+        str,
+        None,
+        "sacreBLEU's paired bootstrap or approximate randomisation",
+        choices=("bootstrap", "ar"),
+    )
+    resamples: int | None = _several(
+        int,
+        None,
+        "of --significance (default: 1000 for bootstrap, 10000 for ar)",
+        at_least=1,
+        at_most=2**31 - 1,
+    )
+    meteor_jar: str | None = _program(None, "meteor-1.5.jar, beside its data/")
+    beer: str | None = _program(None, "beer_2.0, or the program beer in it")
+    java: str = _program("java", "the program")
+    language: str | None = _program(
+        None,
+        "target language, for METEOR, multi_bleu, and --test without a model (default: the "
+        "run's)",
+    )
+    latent: bool = _latent(bool, False, "is z in use?")
+    samples: int | None = _latent(
+        int, None, "with --latent: draws (default: 10)", at_least=1, at_most=2**31 - 1
+    )
+    plot: str | None = _latent(str, None, "with --latent: a picture of it, FILE.png")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        # A path that is given says that its metric is wanted.
+        names = [name.lower() for name in self.metrics]
+        names += ["meteor"] if self.meteor_jar else []
+        names += ["beer"] if self.beer else []
+        self.metrics = tuple(dict.fromkeys(names))
+
+    def programs(self, language: str | None) -> external_metrics.Programs:
+        """Return where METEOR and BEER are, for translations into a language."""
+        return external_metrics.Programs(self.meteor_jar, self.beer, self.java, language)
 
     def check(self) -> None:
         """Raise a UserError about what can be known before anything is read."""
@@ -70,7 +102,7 @@ class EvaluationRequest:
                 has_model or self.ref or self.sets
             ),
             "--test without a model needs --language, the ending of its references.": (
-                not has_model and self.sets and not self.programs.get("language")
+                not has_model and self.sets and not self.language
             ),
             "--significance compares systems: give two or more --model or --hyp.": (
                 self.significance and len(self.systems) < 2
@@ -78,13 +110,18 @@ class EvaluationRequest:
             "--latent looks at one --model alone.": (
                 self.latent and (len(self.systems) > 1 or not has_model)
             ),
+            "--samples is how often --latent draws z: give both.": (
+                self.samples and not self.latent
+            ),
+            "--resamples is for --significance: give both.": (
+                self.resamples and not self.significance
+            ),
             "--plot draws what --latent finds: give both.": picture and not self.latent,
             f"{picture} is no picture: --plot ends in .png.": (
                 picture and not picture.endswith(".png")
             ),
             "evaluate scores one translation of each line: leave --num_translations_per_input "
             "out.": "num_translations_per_input" in self.decoding,
-            "--metrics names no metric: give some of bleu, chrf and ter.": not self.metrics,
             "--significance is for sacreBLEU's metrics: add bleu, chrf or ter to --metrics.": (
                 self.significance and not set(self.metrics) & set(metrics.NAMES)
             ),

@@ -9,7 +9,6 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import evaluation_report, evaluation_sets, loaded_models, metrics
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest, check_writable
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
-from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.evaluation.loaded_models import Models
 from aevnmt_tf.evaluation.translated_sets import Report, System, SystemScoring
 from aevnmt_tf.storage import line_streams
@@ -26,26 +25,15 @@ class Outcome:
     """What came of it; `result` can be written as JSON."""
 
     result: dict[str, Any]
-    systems: list[System]
-    sets: list[EvaluationSet]
-    scoring: SystemScoring
+    metrics: Sequence[str]
 
     def show(self, file: TextIO | None = None) -> None:
         """Print tables."""
-        evaluation_report.show_scores(
-            self.result["systems"], names=self.scoring.names, file=file
-        )
+        evaluation_report.show_scores(self.result["systems"], names=self.metrics, file=file)
         if "significance" in self.result:
             evaluation_report.show_significance(self.result["significance"], file=file)
         if "latent" in self.result:
             evaluation_report.show_latent(self.result["latent"], file=file)
-
-    def write_sentences(self, path: str) -> None:
-        """Write the scores of each sentence as TSV."""
-        lines = evaluation_report.sentence_table(self.systems, self.sets, scoring=self.scoring)
-        with line_streams.Output(path, source=line_streams.STD) as file:
-            for line in lines:
-                file.write(line)
 
 
 def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
@@ -63,7 +51,7 @@ def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
     scoring = SystemScoring(
         request.metrics,
         metrics.Protocol(request.options, models.language),
-        Programs(**{**request.programs, "language": models.language}),
+        request.programs(models.language),
     )
     scoring.check()
     all_systems = [
@@ -84,14 +72,14 @@ def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
         result["significance"] = _significance(request, all_systems, sets, scoring, report)
     if request.latent:
         result["latent"] = _latent(request, *models(all_systems[0].name), sets, report)
-    outcome = Outcome(result, all_systems, sets, scoring)
     if request.sentences:
-        outcome.write_sentences(request.sentences)
+        rows = evaluation_report.sentence_table(all_systems, sets, scoring=scoring)
+        line_streams.write_lines(request.sentences, rows)
     if request.plot:
         from aevnmt_tf.plots import figures, latent_plot
 
         figures.save(latent_plot.draw(result["latent"]), request.plot)
-    return outcome
+    return Outcome(result, scoring.names)
 
 
 def _name(is_model: bool, name: str | None, path: str) -> str:
@@ -222,7 +210,7 @@ def _latent(
         targets,
         references=references,
         decoding=rule,
-        samples=request.samples,
+        samples=request.samples or 10,
         seed=request.seed,
         report=report,
     )

@@ -18,23 +18,13 @@ if TYPE_CHECKING:
     from aevnmt_tf.translator import Decoding, Translator
 
 
-def runs_of(path: str) -> str | list[str]:
-    """Return the run that a word names, or the list of them: RUN1,RUN2 is an ensemble."""
-    runs = path.split(",")
-    return runs if len(runs) > 1 else path
-
-
-def _listed(run: str | list[str]) -> list[str]:
-    return run if isinstance(run, list) else [run]
-
-
 def run_name(path: str) -> str:
     """Return what a run, or an ensemble RUN1,RUN2, is called: the names of its directories."""
     return "+".join(Path(os.path.abspath(one)).name for one in path.split(","))
 
 
 def load(
-    run: str | list[str],
+    path: str,
     *,
     checkpoint: str | None = None,
     decoding: Mapping[str, Any] | None = None,
@@ -42,7 +32,7 @@ def load(
     """Return the translator of a run and how it searches.
 
     Args:
-        run: the out_dir of a training run; a list of several: an ensemble.
+        path: the out_dir of a training run; RUN1,RUN2: an ensemble.
         checkpoint: "best", "last" or "average"; None: as run_directory.find_weights.
         decoding: changes by name: settings such as beam_width and infer_batch_size, and fields
             of translator.Decoding such as search and z.
@@ -50,16 +40,15 @@ def load(
     from aevnmt_tf import translator
 
     settings, changes = _settings_and_changes(decoding)
-    loaded = translator.load(
-        [*run] if isinstance(run, list) else run, checkpoint=checkpoint, **settings
-    )
+    runs = tuple(path.split(","))
+    loaded = translator.load(runs if len(runs) > 1 else path, checkpoint=checkpoint, **settings)
     rule = _rule(loaded.hp, changes, settings)
     loaded.check(rule)
     return loaded, rule
 
 
 def settings_of(
-    run: str | list[str],
+    path: str,
     *,
     checkpoint: str | None = None,
     decoding: Mapping[str, Any] | None = None,
@@ -70,7 +59,7 @@ def settings_of(
     """
     settings, changes = _settings_and_changes(decoding)
     found = []
-    for one in _listed(run):
+    for one in path.split(","):
         found.append(hparams.load(run_directory.settings_file(one), **settings))
         run_directory.find_weights(one, checkpoint=checkpoint)
     _rule(found[0], changes, settings)
@@ -100,7 +89,7 @@ def _rule(
 
 
 def about_run(
-    run: str | list[str],
+    path: str,
     translator: "Translator",
     rule: "Decoding",
     *,
@@ -108,11 +97,12 @@ def about_run(
     seed: int,
 ) -> dict[str, Any]:
     """Return what a result says of a run: where it is, its weights, how it was searched."""
-    weights = [run_directory.find_weights(one, checkpoint=checkpoint) for one in _listed(run)]
+    runs = path.split(",")
+    weights = [run_directory.find_weights(one, checkpoint=checkpoint) for one in runs]
     names = [f"{folder.parent.name}/{folder.name}" for folder in weights]
     return {
-        "model": run,
-        "weights": names if isinstance(run, list) else names[0],
+        "model": runs if len(runs) > 1 else path,
+        "weights": names if len(runs) > 1 else names[0],
         "model_type": translator.hp.model_type,
         "decoding": dataclasses.asdict(rule),
         "seed": seed,
@@ -139,14 +129,6 @@ def translate_set(
     system.translations[one.name] = lines
 
 
-def keep(system: System, set_name: str, path: str) -> None:
-    """Write the translations of a set."""
-    with line_streams.Output(path, source=line_streams.STD) as file:
-        for line in system.translations[set_name]:
-            file.write(line)
-    system.files[set_name] = path
-
-
 class Models:
     """The models of a request by name, loaded one at a time: the last one is kept.
 
@@ -158,7 +140,7 @@ class Models:
     """
 
     def __init__(self, request: EvaluationRequest, paths: dict[str, str]) -> None:
-        self.paths, self.language = paths, request.programs.get("language")
+        self.paths, self.language = paths, request.language
         self.hp: hparams.Hparams | None = None
         self.first_run = next((path.split(",")[0] for path in paths.values()), None)
         self._request = request
@@ -168,7 +150,7 @@ class Models:
             "decoding": request.decoding,
         }
         for name, path in paths.items():
-            hp = settings_of(runs_of(path), **self._options)
+            hp = settings_of(path, **self._options)
             self.hp, self.language = self.hp or hp, self.language or hp.tgt
             pair, first = (f"{one.src} to {one.tgt}" for one in (hp, self.hp))
             if pair != first:
@@ -179,7 +161,7 @@ class Models:
         path = self.paths[name]
         if self._kept is None or self._kept[0] != path:
             self._kept = None  # the memory of the one before
-            self._kept = (path, load(runs_of(path), **self._options))
+            self._kept = (path, load(path, **self._options))
         return self._kept[1]
 
     def check_loaded(self, sets: Sequence[EvaluationSet]) -> None:
@@ -204,12 +186,13 @@ class Models:
         report: Report,
     ) -> None:
         """Translate all sets with a model; `files` keep what comes of it."""
+        path, seed = self.paths[system.name], self._request.seed
         translator, rule = self(system.name)
-        run, seed = runs_of(self.paths[system.name]), self._request.seed
         system.about = about_run(
-            run, translator, rule, checkpoint=self._request.checkpoint, seed=seed
+            path, translator, rule, checkpoint=self._request.checkpoint, seed=seed
         )
         for one in sets:
             translate_set(system, one, translator, rule, seed=seed, report=report)
             if files:
-                keep(system, one.name, files[one.name])
+                system.files[one.name] = files[one.name]
+                line_streams.write_lines(files[one.name], system.translations[one.name])

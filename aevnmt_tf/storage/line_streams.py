@@ -170,3 +170,10 @@ class Output:
             if not self._is_file:  # or Python tries and fails again when it ends
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise UserError(f"cannot write {self._name}: {error.strerror}.") from None
+
+
+def write_lines(path: str, lines: Iterable[str]) -> None:
+    """Write lines to a file, plain or .gz, or to stdout."""
+    with Output(path, source=STD) as output:
+        for line in lines:
+            output.write(line)

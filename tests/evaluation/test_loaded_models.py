@@ -30,11 +30,11 @@ def test_flags_of_decoding(tmp_path):
 
 def test_one_translation_is_scored_where_a_run_gives_several(tmp_path):
     save_run(tmp_path / "run", beam_width=5, num_translations_per_input=5)
-    hp = loaded_models.settings_of(tmp_path / "run", decoding={"beam_width": 2})
+    hp = loaded_models.settings_of(str(tmp_path / "run"), decoding={"beam_width": 2})
     assert (hp.beam_width, hp.num_translations_per_input) == (2, 1)
     with pytest.raises(UserError, match="beam_width is for beam or refine search"):
         loaded_models.settings_of(
-            tmp_path / "run", decoding={"beam_width": 2, "search": "greedy"}
+            str(tmp_path / "run"), decoding={"beam_width": 2, "search": "greedy"}
         )
     greedy = {"beam_width": 0, "search": "greedy"}
-    assert loaded_models.settings_of(tmp_path / "run", decoding=greedy).beam_width == 0
+    assert loaded_models.settings_of(str(tmp_path / "run"), decoding=greedy).beam_width == 0

@@ -1,6 +1,5 @@
 import math
 import threading
-import time
 from unittest import mock
 
 import pytest
@@ -23,8 +22,13 @@ def wait_for_workers():
 
 
 def test_results_come_in_the_order_of_the_items():
+    later = threading.Event()
+
     def slow_then_quick(item):
-        time.sleep(0.05 if item == 0 else 0)
+        if item == 0:
+            later.wait(60)  # for a later one to be done
+        if item == 5:
+            later.set()
         return item
 
     assert list(concurrent_batches.run(slow_then_quick, range(9))) == [*range(9)]

@@ -19,9 +19,14 @@ def shared():
     return make()
 
 
+@pytest.fixture(scope="module")
+def ten():
+    return make(infer_batch_size=10)
+
+
 @pytest.mark.parametrize("options", [{"search": "greedy"}, {}, {"search": "sample", "seed": 3}])
-def test_a_table_of_words_changes_no_translation(options):
-    expected, t = make().n_best(LINES, **options), make()
+def test_a_table_of_words_changes_no_translation(shared, options):
+    expected, t = shared.n_best(LINES, **options), make()
     t.is_final = True
     found = t.n_best(LINES, **options)
     for a, b in zip(expected, found, strict=True):
@@ -144,10 +149,10 @@ def test_seeds(shared):
         ({"search": "mbr", "num_samples": 1000}, 1),
     ],
 )
-def test_many_hypotheses_come_in_smaller_batches(monkeypatch, changes, size):
+def test_many_hypotheses_come_in_smaller_batches(ten, monkeypatch, changes, size):
     """Or their logits would take all memory."""
     monkeypatch.setattr(machine, "num_cores", lambda: 1)
-    t, seen = make(infer_batch_size=10), []
+    t, seen = ten, []
     found = t.encoder.batches
 
     def batches(lines, **options):
