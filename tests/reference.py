@@ -114,7 +114,8 @@ class Reference:
 
     keep: the factors of dropout, {layer: [T, I]} on what a layer's cell reads at each position
     ("bigru_x/forward" where the directions differ), and "words_x", "words_y" [T] on the
-    prefixes that the language model and the decoder read; "out_x", "out_y" [T, F] on what the
+    prefixes that the language model and the decoder read, "words_encoder" [Tx] on what the
+    encoder reads; "out_x", "out_y" [T, F] on what the
     output layers read.
     """
 
@@ -180,7 +181,16 @@ class Reference:
         for number, layer in enumerate(self._layers("gru_lm"), start=1):
             h_0 = self._start("init_lm", number, z, self._units(layer))
             h = gru(self.w[layer], self._drop(layer, h), h_0)
-        return affine(self.w["out_x"], self._drop("out_x", h))  # [Tx, N, Vx]
+        return self._logits("x", self._drop("out_x", h))  # [Tx, N, Vx]
+
+    def _logits(self, language, features):
+        """The output layer; without a matrix of its own, through the embeddings."""
+        w = self.w.get(f"out_{language}", {})
+        if "kernel" in w:
+            return affine(w, features)
+        table = self.w.get(f"emb_{language}", self.w["emb_x"])["embeddings"]  # [V, E]
+        read = features @ w["projection"] if "projection" in w else features
+        return read @ table.T + w.get("bias", 0.0)
 
     def log_px(self, x, z=None):
         return self._log_likelihood(self.lm_logits(x, z), x)
@@ -193,7 +203,8 @@ class Reference:
     # Translation model: P(y | x, z)
 
     def encode(self, x, z=None):
-        s = self._embed("x", x)[:, None, :]
+        words = self._embed("x", x)
+        s = (words * np.reshape(self.keep.get("words_encoder", 1.0), (-1, 1)))[:, None, :]
         for number, layer in enumerate(self._layers("bigru_x"), start=1):
             s_0 = self._start("init_enc", number, z, self._units(layer, "forward_"))
             forward, backward = (self._drop(layer, s, d) for d in ("forward", "backward"))
@@ -243,8 +254,8 @@ class Reference:
 
     def _output(self, j, features):
         factors = self.keep.get("out_y")
-        return affine(
-            self.w["out_y"], features if factors is None else features * np.asarray(factors)[j]
+        return self._logits(
+            "y", features if factors is None else features * np.asarray(factors)[j]
         )
 
     def log_py(self, x, y, z=None):
@@ -379,6 +390,7 @@ def parameter_count(
     decoder_style="paper",
     gru_reset="before",
     share_vocab=False,
+    tied=False,
 ):
     """How many numbers Appendix A asks for.
 
@@ -396,15 +408,15 @@ def parameter_count(
     start = dense(z_dim, units) if has_z else 0
     total = vocab_x * units + (0 if share_vocab else vocab_y * units)
     if system not in ("cond", "vnmt"):
-        total += lm_layers * (start + cell(units)) + dense(units, vocab_x)
+        total += lm_layers * (start + cell(units)) + (0 if tied else units * vocab_x) + vocab_x
     total += encoder_layers * start
     total += 2 * cell(units) + (encoder_layers - 1) * 2 * cell(2 * units)
     total += 2 * units * units + units * units + units  # attention: keys, query, v
     total += decoder_layers * start + (decoder_layers - 1) * cell(units)
     if decoder_style == "paper":
-        total += cell(3 * units) + dense(4 * units, vocab_y)
+        total += cell(3 * units) + 4 * units * (units if tied else vocab_y) + vocab_y
     else:
-        total += cell(2 * units) + 3 * units * units + units * vocab_y
+        total += cell(2 * units) + 3 * units * units + (0 if tied else units * vocab_y)
     if has_z:
         sides = 1 if system in ("source_only", "mixture") else 2
         head = dense(sides * 2 * units, z_dim) + dense(z_dim, z_dim)

@@ -226,7 +226,6 @@ ELSEWHERE = {
     "experiments/test_scheduler.py": ("it starts processes", "experiments/processes"),
     "experiments/test_score_tables.py": ("the tables on pages", "experiments/result_pages"),
     "text/test_saved_model.py": ("both tokenizers", "text/tokenizer text/tokenizer_files"),
-    "training/test_train_step.py": ("the step applies it", "training/optimizer"),
     "training/test_tensorboard.py": ("every report has them", "training/report_keys"),
     "training/test_training_loop.py": ("the loop reports", "training/reporting"),
     "training/test_resume.py": ("a signal saves", "training/signals"),

@@ -47,6 +47,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("word_dropout", float, 0.0, "rate at which words of the target prefix and of "
                 "the source LM's prefix are masked", at_least=0, below=1),
         Setting("word_dropout_source", bool, True, "word dropout in the source LM, too"),
+        Setting("source_word_dropout", float, 0.0, "rate at which words are masked in what the "
+                "encoder reads (not in the paper)", at_least=0, below=1),
         Setting("encoder_type", str, "bi", "bidirectional", ("bi",)),
         Setting("num_encoder_layers", int, 2, "a bidirectional layer counts as 2", at_least=1),
         Setting("num_decoder_layers", int, 1, "layers of the decoder", at_least=1),
@@ -63,6 +65,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("gru_reset", str, "before", "reset gate before or after the recurrent product",
                 ("before", "after")),
         Setting("share_vocab", bool, False, "one vocabulary for both languages"),
+        Setting("tie_embeddings", bool, False, "the embeddings are the matrices of the output "
+                "layers, too (not in the paper)"),
     ),
     "objective": (
         Setting("objective", str, "elbo", "elbo: the evidence lower bound; iwae: the "
@@ -89,6 +93,9 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
     "optimisation": (
         Setting("optimizer", str, "adam", "update rule", ("adam", "sgd")),
         Setting("learning_rate", float, 0.0003, "step size", above=0),
+        Setting("ema_decay", float, 0.0, "evaluate and keep as best an exponential moving "
+                "average of the weights with this decay, such as 0.999 (not in the paper); "
+                "0: the weights themselves", at_least=0, below=1),
         Setting("max_gradient_norm", float, 1.0, "gradients are clipped to this global norm",
                 above=0),
         Setting("batch_size", int, 64, "sentence pairs a batch, over all devices", at_least=1),

@@ -38,6 +38,7 @@ class Rates(NamedTuple):
     word_dropout_x: float = 0.0
     word_dropout_y: float = 0.0
     output_dropout: float = 0.0
+    source_word_dropout: float = 0.0
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -54,7 +55,7 @@ class Aevnmt(keras.Model):
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
         prediction: nets.GaussianNetwork or nets.PointNetwork, r(z|x), or None.
         divergence: the name of D(r, q) in objective.DIVERGENCES, or None.
-        rates: Rates of the three kinds of dropout.
+        rates: Rates of the kinds of dropout.
         seed: of the noise.
         num_rows: the size of the global batch, which the noise is drawn for.
     """
@@ -93,6 +94,9 @@ class Aevnmt(keras.Model):
         self.rates = Rates(*rates)
         self.seed = seed
         self.num_rows = num_rows
+        decoder.out_y.tie(self.emb_y)
+        if source_lm is not None:
+            source_lm.out_x.tie(emb_x)
         self.build()
 
     def parts(self) -> dict[str, keras.layers.Layer]:
@@ -136,7 +140,10 @@ class Aevnmt(keras.Model):
             **self.encoder.noise_shapes(steps["x"]),
             **self.decoder.noise_shapes(steps["y"]),
         }
-        words = {"words_y": (steps["y"], self.rates.word_dropout_y)}
+        words = {
+            "words_y": (steps["y"], self.rates.word_dropout_y),
+            "words_encoder": (steps["x"], self.rates.source_word_dropout),
+        }
         outputs = {"out_y": (steps["y"], self.decoder.feature_size)}
         if self.source_lm is not None:
             shapes.update(self.source_lm.noise_shapes(steps["x"]))
@@ -238,7 +245,10 @@ class Aevnmt(keras.Model):
         """Return -log P(y|x, z), words predicted right, and what label smoothing adds."""
         (f, x_len), (e, y_len) = sides["x"], sides["y"]
         noise = noise or {}
-        values = self.encoder(f, x_len, z, noise=noise)
+        # DEVIATION: neither the paper nor the authors' code drops words that the encoder reads;
+        # the rate is 0 unless source_word_dropout says otherwise (Sennrich and Zhang, 2019).
+        # q(z|x) and the source LM read all of them.
+        values = self.encoder(_dropped(f, noise.get("words_encoder")), x_len, z, noise=noise)
         memory, state = self.decoder.begin(values, x_len, z)
         prefix = self._prefix(self.emb_y, e, noise.get("words_y"))
         features, _ = self.decoder(prefix, memory, state, noise=noise)

@@ -32,6 +32,7 @@ def build(
         word_dropout_x=hp.word_dropout if hp.word_dropout_source else 0.0,
         word_dropout_y=hp.word_dropout,
         output_dropout=hp.output_dropout,
+        source_word_dropout=hp.source_word_dropout,
     )
     parts = {
         **_translation_parts(hp, x_vocab_size, y_vocab_size, packed=packed),
@@ -63,6 +64,7 @@ def _translation_parts(
         num_layers=hp.num_decoder_layers,
         packed=packed,
         label_smoothing=hp.label_smoothing,
+        tied=hp.tie_embeddings,
         name="decoder",
         **_sizes(hp),
     )
@@ -84,6 +86,7 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
             vocab_size=x_vocab_size,
             num_layers=hp.num_lm_layers,
             packed=packed,
+            tied=hp.tie_embeddings,
             name="source_lm",
             **_sizes(hp),
         )

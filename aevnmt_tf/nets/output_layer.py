@@ -9,12 +9,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.matrix_products import compute
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class OutputLayer(keras.layers.Layer):
     """affine(features; theta_out): features [..., F] -> logits [..., V] in float32.
+
+    DEVIATION: a tied layer has the embeddings of its words as the matrix (Press and Wolf, 2017)
+    and, where F is not E, reads its features through a linear map P to the embeddings' size:
+    logits = emb (P features) + bias. The paper ties nothing; only tie_embeddings does.
 
     Args:
         input_size: F.
@@ -23,6 +28,7 @@ class OutputLayer(keras.layers.Layer):
         packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static
             shapes.
         label_smoothing: the share of a label's probability that all words have in equal parts.
+        tied_size: E of the embeddings that `tie` names, or None for a matrix of its own.
     """
 
     def __init__(
@@ -33,6 +39,7 @@ class OutputLayer(keras.layers.Layer):
         use_bias: bool = True,
         packed: bool = True,
         label_smoothing: float = 0.0,
+        tied_size: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -41,24 +48,52 @@ class OutputLayer(keras.layers.Layer):
         self.use_bias = use_bias
         self.packed = packed
         self.label_smoothing = label_smoothing
-        self.bias = None
+        self.tied_size = tied_size
+        self.kernel = self.projection = self.bias = None
+
+    def tie(self, embedding: Embedding) -> None:
+        """Use these embeddings, of a layer that keeps and saves them itself."""
+        self._table = lambda: embedding.embeddings  # Keras would track and save a layer here
 
     def build(self, *_: Any) -> None:
-        """Create kernel [F, V] and, with use_bias, bias [V]."""
-        self.kernel = self.add_weight(name="kernel", shape=(self.input_size, self.vocab_size))
+        """Create kernel [F, V], or projection [F, E] to tied embeddings, and bias [V]."""
+        if self.tied_size is None:
+            self.kernel = self.add_weight(
+                name="kernel", shape=(self.input_size, self.vocab_size)
+            )
+        elif self.tied_size != self.input_size:
+            self.projection = self.add_weight(
+                name="projection", shape=(self.input_size, self.tied_size)
+            )
         if self.use_bias:
             self.bias = self.add_weight(
                 name="bias", shape=(self.vocab_size,), initializer="zeros"
             )
         self.built = True
 
+    def matrix(self) -> tf.Tensor:
+        """Return what features [..., F] are multiplied with, [F, V], as one matrix."""
+        kernel = self._weights()[0]
+        if self.projection is None:
+            return kernel
+        return tf.matmul(compute(self, self.projection), kernel)
+
     def _weights(self) -> list[tf.Tensor]:
-        weights = [self.kernel, self.bias] if self.use_bias else [self.kernel]
-        return [compute(self, weight) for weight in weights]
+        if self.tied_size is None:
+            weights = [compute(self, self.kernel)]
+        else:
+            weights = [tf.transpose(compute(self, self._table()))]  # [E, V]
+        return [*weights, compute(self, self.bias)] if self.use_bias else weights
+
+    def _read(self, features: tf.Tensor) -> tf.Tensor:
+        features = compute(self, features)
+        if self.projection is None:
+            return features
+        return tf.matmul(features, compute(self, self.projection))
 
     def call(self, features: tf.Tensor) -> tf.Tensor:
         """See the class."""
-        logits = affine(compute(self, features), *self._weights())
+        logits = affine(self._read(features), *self._weights())
         return tf.cast(logits, tf.float32)
 
     def nll(
@@ -92,12 +127,13 @@ class OutputLayer(keras.layers.Layer):
 
     def _nll(self, features: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
         return nll_of_labels(
-            compute(self, features), labels, *self._weights(), smoothing=self.label_smoothing
+            self._read(features), labels, *self._weights(), smoothing=self.label_smoothing
         )
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        names = ("input_size", "vocab_size", "use_bias", "packed", "label_smoothing")
+        names = ["input_size", "vocab_size", "use_bias", "packed", "label_smoothing"]
+        names.append("tied_size")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 

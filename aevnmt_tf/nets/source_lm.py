@@ -21,22 +21,27 @@ class SourceLM(RecurrentStack):
     Args:
         vocab_size: Vx.
         packed: see `OutputLayer`.
+        tied: whether the source embeddings are the matrix of out_x.
         **kwargs: as RecurrentStack.
     """
 
     gru_label = "gru_lm"
     start_label = "init_lm"
-    arguments = (*RecurrentStack.arguments, "vocab_size", "packed")
+    arguments = (*RecurrentStack.arguments, "vocab_size", "packed", "tied")
 
-    def __init__(self, *, vocab_size: int, packed: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *, vocab_size: int, packed: bool = True, tied: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.packed = packed
+        self.tied = tied
         self.make_layers()
         self.out_x = OutputLayer(
             input_size=self.units,
             vocab_size=vocab_size,
             packed=packed,
+            tied_size=self.input_size if tied else None,
             name="out_x",
             dtype=self.dtype_policy,
         )

@@ -5,7 +5,8 @@ them again. An update happens where `tf.distribute` wants it, in cross-replica c
 be left out by a tensor that is only known then.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
@@ -68,8 +69,12 @@ class Fused(_Base):
         ) -> None:
             for index, (variable, total) in enumerate(zip(variables, totals, strict=True)):
                 sums = [self.sums[index].value] if self.accumulates else []
+                averages = [self.averages[index].value] if self.use_ema else []
                 strategy.extended.update(
-                    variable.value, self._act, args=(sums, total, *arguments), group=False
+                    variable.value,
+                    self._act,
+                    args=(sums, averages, total, *arguments),
+                    group=False,
                 )
 
         strategy = tf.distribute.get_strategy()
@@ -84,6 +89,7 @@ class Fused(_Base):
         self,
         variable: tf.Variable,
         sums: list[tf.Variable],
+        averages: list[tf.Variable],
         total: tf.Tensor,
         scale: tf.Tensor,
         action: tf.Tensor,
@@ -91,6 +97,9 @@ class Fused(_Base):
     ) -> tf.Tensor:
         def apply() -> bool:
             self.update_step(total * scale, variable, learning_rate)
+            for average in averages:  # starts from the weights after the first update
+                decay = tf.where(self.iterations > 0, self.ema_momentum, 0.0)
+                average.assign(variable + decay * (average - variable))
             for kept in sums:
                 kept.assign(tf.zeros_like(kept))
             return True
@@ -101,6 +110,11 @@ class Fused(_Base):
             return False
 
         return tf.switch_case(action, [lambda: False, accumulate, apply])
+
+    @property
+    def averages(self) -> list[keras.Variable]:
+        """The moving averages of the weights that Keras creates with `use_ema`."""
+        return self._model_variables_moving_average
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         return grads_and_vars
@@ -167,6 +181,27 @@ def handle(variable: Variable) -> tf.Tensor:
     if isinstance(variable, keras.Variable):
         variable = variable.value
     return variable.handle
+
+
+@contextlib.contextmanager
+def averaged_weights(
+    optimizer: keras.optimizers.Optimizer, variables: Sequence[keras.Variable]
+) -> Iterator[None]:
+    """Give variables the values of their moving averages while the block runs.
+
+    Without averages nothing changes. Called inside the strategy's scope.
+    """
+    if not optimizer.use_ema or not int(optimizer.iterations):
+        yield
+        return
+    trained = [variable.numpy() for variable in variables]
+    try:
+        for variable, average in zip(variables, optimizer.averages, strict=True):
+            variable.assign(average.numpy())
+        yield
+    finally:
+        for variable, value in zip(variables, trained, strict=True):
+            variable.assign(value)
 
 
 OPTIMIZERS = {"adam": Adam, "sgd": SGD}

@@ -17,7 +17,7 @@ SAME_MODEL = tuple(
 ) + ("src", "tgt")
 
 # With another value of one of these, the optimizer's state or the count of steps do not fit.
-SAME_TRAINING = ("optimizer", "gradient_accumulation_steps")
+SAME_TRAINING = ("optimizer", "gradient_accumulation_steps", "ema_decay")
 
 # What the run's subword models are made from.
 FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (

@@ -85,8 +85,11 @@ class TrainableAevnmt(models.Aevnmt):
         fit_means = [keras.metrics.Mean(name=name) for name in FIT_MEANS if name in names]
         # Keras tracks no new state in a model that is built, and would save these as weights.
         object.__setattr__(self, "fit_means", fit_means)
+        # DEVIATION: the paper and the authors' code evaluate the weights themselves, as we do
+        # unless ema_decay says otherwise.
+        average = {"use_ema": True, "ema_momentum": hp.ema_decay} if hp.ema_decay else {}
         optimizer = OPTIMIZERS[hp.optimizer](
-            hp.learning_rate, accumulates=self.accumulation > 1
+            hp.learning_rate, accumulates=self.accumulation > 1, **average
         )
         # XLA: only the part that gains from it is compiled, in `gradients`.
         self.compile(optimizer=optimizer, jit_compile=False)

@@ -8,7 +8,8 @@ A step is one update; with gradient accumulation it takes several batches. All t
 what comes next is a function of the number of batches and of what a checkpoint holds.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from aevnmt_tf.storage import run_directory
 from aevnmt_tf.training import distribution, report_keys
 from aevnmt_tf.training.checkpoints import Checkpoints
 from aevnmt_tf.training.dev_evaluation import DevEvaluation
+from aevnmt_tf.training.optimizer import averaged_weights
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.running_sums import RunningSums
 from aevnmt_tf.training.signals import Interruption
@@ -243,7 +245,7 @@ class TrainingLoop:
     def _run_evaluation(self) -> None:
         if self._saved_batches is None:
             self._save()  # so that best/ is never there without a checkpoint
-        with self._watch.pause():
+        with self._watch.pause(), self._weights_to_evaluate():
             evaluation = None
             if self.is_chief and self._evaluate is not None:
                 evaluation = self._evaluate(self.step, lambda: self._interruption.requested)
@@ -258,6 +260,14 @@ class TrainingLoop:
                     self.checkpoints.save_best(self.step, evaluation.values)
         if self._saved_batches == self._batches:
             self._save()  # the checkpoint of this step knows nothing of the evaluation
+
+    @contextlib.contextmanager
+    def _weights_to_evaluate(self) -> Iterator[None]:
+        """Let the model have its averaged weights (ema_decay), if there are any."""
+        with self._strategy.scope():
+            variables = self._model.trainable_variables
+            with averaged_weights(self._model.optimizer, variables):
+                yield
 
     def _final_evaluation_is_missing(self) -> bool:
         """Return whether the end, which is always evaluated, is still to be evaluated."""

@@ -14,7 +14,7 @@ from aevnmt_tf.model import Aevnmt
 from tests import tiny
 
 CASES = {
-    "cond": ("cond", {"share_vocab": True}),
+    "cond": ("cond", {"share_vocab": True, "tie_embeddings": True}),
     "joint": ("joint", {"decoder_style": "tf_nmt", "num_lm_layers": 2}),
     "KLq": ("KLq", {"gru_reset": "after", "num_encoder_layers": 4, "num_decoder_layers": 2}),
     "l2": ("l2", {"dropout": 0.2, "word_dropout": 0.1, "label_smoothing": 0.1}),

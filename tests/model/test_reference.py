@@ -23,6 +23,7 @@ AFTER = {"gru_reset": "after"}
 NOISY = {"dropout": 0.4, "word_dropout": 0.3}
 OUTPUT = {"output_dropout": 0.2}
 SMOOTH = {"label_smoothing": 0.1}
+TIED = {"tie_embeddings": True}
 
 # (system, settings): each system as the paper has it, then every option with some system.
 CASES = {
@@ -37,6 +38,9 @@ CASES = {
     "source_only, output, smooth": ("source_only", {**OUTPUT, **SMOOTH}),
     "cond, noisy, output, after": ("cond", {**NOISY, **OUTPUT, **AFTER}),
     "joint, noisy, source words kept": ("joint", {**NOISY, "word_dropout_source": False}),
+    "KLq, tied, words of the encoder": ("KLq", {**TIED, **OUTPUT, "source_word_dropout": 0.3}),
+    "joint, tied, tf_nmt": ("joint", {**TIED, **TF_NMT}),
+    "source_only, tied, shared": ("source_only", {**TIED, **SMOOTH, "share_vocab": True}),
 }
 
 
@@ -104,7 +108,7 @@ def test_the_reference_stands_on_its_own():
 
 
 def test_the_noise_is_what_the_settings_say(twins):
-    kinds = ("dropout", "word_dropout", "output_dropout")
+    kinds = ("dropout", "word_dropout", "output_dropout", "source_word_dropout")
     rates = {name: twins.options.get(name, 0.0) for name in kinds}
     masks = {name for name in twins.noise if name != "epsilon"}
     assert bool(masks) == any(rates.values())
@@ -117,6 +121,7 @@ def test_the_noise_is_what_the_settings_say(twins):
     assert ("out_x" in masks) == ("out_y" in masks and twins.model.source_lm is not None)
     for name in masks:
         kind = {"words": "word_dropout", "out": "output_dropout"}.get(name.split("_")[0])
+        kind = "source_word_dropout" if name == "words_encoder" else kind
         rate = rates[kind or "dropout"]
         values = np.unique(twins.noise[name].numpy())
         np.testing.assert_allclose(values, [0.0, 1.0 / (1.0 - rate)], rtol=1e-6)
@@ -271,6 +276,8 @@ SIZES = [
     {"num_units": 5, "z_dim": 1, "num_lm_layers": 3, "decoder_style": "tf_nmt"},
     {"num_units": 3, "z_dim": 2, "gru_reset": "after", "num_decoder_layers": 3, **TF_NMT},
     {"num_units": 8, "z_dim": 4, "share_vocab": True, "num_encoder_layers": 6},
+    {"num_units": 4, "z_dim": 3, **TIED},
+    {"num_units": 5, "z_dim": 2, "share_vocab": True, **TIED, **TF_NMT},
 ]
 
 
@@ -296,6 +303,7 @@ def test_parameter_counts(system, sizes):
         decoder_style=sizes.get("decoder_style", "paper"),
         gru_reset=sizes.get("gru_reset", "before"),
         share_vocab=shared,
+        tied=sizes.get("tie_embeddings", False),
     )
     assert model.count_params() == expected
     by_name = tiny.layers(model)

@@ -16,7 +16,7 @@ from aevnmt_tf.training import train_step
 ROWS, SHARD = 5, 3
 CASES = {
     "sgd": {"optimizer": "sgd", "learning_rate": 0.5},
-    "adam": {"optimizer": "adam", "learning_rate": 0.01},
+    "adam": {"optimizer": "adam", "learning_rate": 0.01, "ema_decay": 0.9},
     "accumulation": {
         "optimizer": "sgd",
         "learning_rate": 0.5,
@@ -41,7 +41,7 @@ def batches():
 
 
 def train(strategy, settings):
-    """The weights after three batches, and the last step's report."""
+    """The weights and their averages after three batches, and the last step's report."""
     hp = hparams.load(
         None,
         num_units=8,
@@ -64,7 +64,8 @@ def train(strategy, settings):
 
         report = run(strategy.experimental_distribute_values_from_function(rows))
     report = {n: strategy.experimental_local_results(v)[0] for n, v in report.items()}
-    return [v.numpy() for v in model.trainable_variables], report
+    kept = model.optimizer.averages if model.optimizer.use_ema else []
+    return [v.numpy() for v in (*model.trainable_variables, *kept)], report
 
 
 def main():

@@ -28,6 +28,7 @@ class Decoder(RecurrentStack):
         memory_size: 2H.
         vocab_size: Vy.
         packed, label_smoothing: see `OutputLayer`.
+        tied: whether the target embeddings are the matrix of out_y.
         **kwargs: as RecurrentStack.
     """
 
@@ -39,6 +40,7 @@ class Decoder(RecurrentStack):
         "vocab_size",
         "packed",
         "label_smoothing",
+        "tied",
     )
     output_bias = True
 
@@ -49,6 +51,7 @@ class Decoder(RecurrentStack):
         vocab_size: int,
         packed: bool = True,
         label_smoothing: float = 0.0,
+        tied: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -56,6 +59,7 @@ class Decoder(RecurrentStack):
         self.vocab_size = vocab_size
         self.packed = packed
         self.label_smoothing = label_smoothing
+        self.tied = tied
         self.make_layers()
         self.bahd = Bahdanau(
             memory_size=memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
@@ -66,6 +70,7 @@ class Decoder(RecurrentStack):
             use_bias=self.output_bias,
             packed=packed,
             label_smoothing=label_smoothing,
+            tied_size=self.input_size if tied else None,
             name="out_y",
             dtype=self.dtype_policy,
         )

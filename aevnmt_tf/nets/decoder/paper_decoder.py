@@ -102,7 +102,7 @@ class PaperDecoder(Decoder):
         kernel, recurrent, bias, _ = self.grus[0].weights_of()
         recurrent = ready(self.grus[0].cell.parts(recurrent))
         e, c, t = self.input_size, self.memory_size, self.units
-        out, out_bias = (compute(self, v) for v in (self.out_y.kernel, self.out_y.bias))
+        out, out_bias = self.out_y.matrix(), compute(self, self.out_y.bias)
         inputs_c, inputs_e = tf.split(kernel, [c, e])
         logits_t, logits_e, logits_c = tf.split(out, [t, e, c])  # as in _features
         return SplitWeights(

@@ -81,6 +81,8 @@ def test_a_sentence_with_matrices_that_are_apart(reset):
         ("paper", 3, False, {}),
         ("paper", 1, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
         ("paper", 3, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
+        ("paper", 1, True, {"tie_embeddings": True}),
+        ("paper", 3, True, {"tie_embeddings": True}),
         ("tf_nmt", 1, True, {}),
         ("tf_nmt", 3, True, {}),
     ],
