@@ -98,9 +98,9 @@ def test_the_same_text_gives_the_same_files(tmp_path, corpus):
 
 
 def files(folder):
-    return [
-        path for path in folder.rglob("*") if path.is_file() and path.name != "hparams.json"
-    ]
+    """All but settings and the manifest of ids, which name places and times."""
+    named = [folder / "hparams.json", *folder.glob("ids/*/manifest.json")]
+    return [path for path in folder.rglob("*") if path.is_file() and path not in named]
 
 
 def test_moses_writes_subwords_and_keeps_raw_dev(tmp_path, corpus):
@@ -300,7 +300,8 @@ def test_a_folder_that_cannot_be_made(tmp_path, corpus, capsys):
 
 
 @pytest.mark.parametrize(
-    ("settings", "place"), [({}, "out/train.en"), ({"train_prefix": None}, "out/demo/dev.en")]
+    ("settings", "place"),
+    [({}, "out/.work/Cleaning"), ({"train_prefix": None}, "out/demo/dev.en")],
 )
 def test_a_full_disk_is_a_sentence(tmp_path, corpus, capsys, monkeypatch, settings, place):
     def refuse(*_):

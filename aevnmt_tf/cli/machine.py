@@ -1,13 +1,19 @@
 """How this process uses the machine: its memory and its cores."""
 
 import atexit
+import collections
 import contextlib
 import ctypes
 import os
 import platform
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _WORKER = "aevnmt worker"  # the name of threads that nobody has to wait for
 
@@ -36,6 +42,22 @@ def num_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def ordered_map(
+    pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    """Yield the results of a pool in the order of the items, a few of which are under way.
+
+    `Executor.map` would read all items before it gives the first result.
+    """
+    waiting: collections.deque[Future[Result]] = collections.deque()
+    for item in items:
+        waiting.append(pool.submit(function, item))
+        if len(waiting) > 2 * num_cores():
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def description() -> dict[str, str | int]:

@@ -22,16 +22,16 @@ Number: TypeAlias = "int | tf.Tensor"  # a whole number, known now or in the gra
 
 
 def random_order(
-    groups: int | np.ndarray | tf.Tensor, size: int, *, key: Sequence[Number]
+    groups: int | np.ndarray | tf.Tensor, names: tf.Tensor, *, key: Sequence[Number]
 ) -> tf.Tensor:
-    """Return positions 0 ... size - 1 sorted by group, in random order inside each: [size].
+    """Return places 0, 1, ... of what has these names, by group, in random order inside each.
 
     The random bits are SplitMix64 (Steele et al. 2014): a few lines that are the same in every
-    version of every library.
+    version of every library. They depend on the key and the name alone.
 
     Args:
-        groups: a small number for each position, or 0 for one group of all.  # [size] int64
-        size: how many.
+        groups: a small number for each place, or 0 for one group of all.  # [size] int64
+        names: numbers that differ.  # [size] int64
         key: what decides the order.
     """
     golden = tf.constant(_GOLDEN, tf.uint64)
@@ -39,7 +39,7 @@ def random_order(
     for part in key:
         part = part if isinstance(part, tf.Tensor) else tf.constant(part % 2**64, tf.uint64)
         state = _mixed(state + tf.cast(part, tf.uint64) + golden)
-    bits = _mixed(state + tf.cast(tf.range(size, dtype=tf.int64), tf.uint64) * golden)
+    bits = _mixed(state + tf.cast(names, tf.uint64) * golden)
     bits = tf.cast(_shifted(bits, GROUP_BITS + 1), tf.int64)
     return tf.argsort(_captured(groups) * 2 ** (63 - GROUP_BITS) + bits, stable=True)
 
@@ -72,6 +72,11 @@ class BatchStream:
     A pair of corpus c comes `ratios[c]` times an epoch. Of a ratio's fraction, 0.3 say, each
     epoch takes another sample without replacement: 30 % of the corpus, of every bucket alike.
 
+    Memory: an epoch is a list of candidates, pairs as often as they come. Per candidate there
+    are 4 bytes for the grouping by bucket, 4 for the order of the running epoch and 4 for that
+    of the next. Buckets are sorted one after the other, which takes some 40 bytes per pair of
+    one bucket.
+
     Args:
         buckets: the bucket of each pair; a larger one holds the pairs of all smaller.  # [N]
         corpus: the corpus of each pair.  # [N]
@@ -87,36 +92,50 @@ class BatchStream:
     batch_size: int
     seed: int
     number: int = 0
-    counts: np.ndarray = field(init=False, repr=False)  # pairs of an epoch by bucket [K]
+    counts: np.ndarray = field(init=False, repr=False)  # candidates by bucket [K]
     batches: np.ndarray = field(init=False, repr=False)  # batches of an epoch by bucket [K]
-    _certain: np.ndarray = field(init=False, repr=False)  # pairs of every epoch
+    _certain: np.ndarray | None = field(init=False, repr=False)  # of every epoch; None: each
     _groups: np.ndarray = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
     _sampled: np.ndarray = field(init=False, repr=False)  # places in a shuffled order by group
-    _layout: np.ndarray = field(init=False, repr=False)  # places in an order by bucket
-    _largest: np.ndarray = field(init=False, repr=False)  # the bucket of each batch in _layout
+    _members: np.ndarray = field(init=False, repr=False)  # candidates, grouped by bucket
+    _largest: np.ndarray = field(init=False, repr=False)  # the bucket of each batch
 
     def __post_init__(self) -> None:
         """Work out what all epochs share."""
         num_buckets = int(self.buckets.max(initial=-1)) + 1
         if len(self.ratios) * num_buckets > 2**GROUP_BITS:
             raise ValueError("There are too many corpora and buckets.")
-        groups = self.corpus.astype(np.int64) * num_buckets + self.buckets
+        groups = self.corpus.astype(np.int32) * num_buckets + self.buckets
         sizes = np.bincount(groups, minlength=len(self.ratios) * num_buckets)  # [C * K]
         sizes = sizes.reshape(len(self.ratios), num_buckets)
         whole = np.floor(self.ratios).astype(np.int64)  # [C]
         fractions = np.asarray(self.ratios, np.float64) - whole
         parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
         counts = (whole[:, None] * sizes + parts).sum(0)  # [K]
-        layout = _layout(int(counts.sum()), self.batch_size)
-        largest = np.repeat(np.arange(num_buckets, dtype=np.int32), counts)[layout[:, 0]]
-        pairs = np.arange(len(self.buckets), dtype=np.int32)
+        certain, buckets = None, self.buckets
+        if (whole != 1).any():
+            pairs = np.arange(len(self.buckets), dtype=np.int32)
+            certain = np.repeat(pairs, whole[self.corpus])
+            buckets = self.buckets[certain]
+        sampled = _first_of_each(sizes.reshape(-1), parts.reshape(-1))
+        # A place in a shuffled order by group is always of the same bucket.
+        places = np.repeat(np.tile(np.arange(num_buckets), len(self.ratios)), parts.reshape(-1))
+        buckets = np.concatenate([buckets.astype(np.int16), places.astype(np.int16)])
+        # Batches are cut from the last candidate down.
+        ends = counts.cumsum()
+        last = (
+            ends[-1:].sum()
+            - 1
+            - np.arange(-(-counts.sum() // self.batch_size)) * (self.batch_size)
+        )
+        largest = np.searchsorted(ends, last, side="right").astype(np.int32)
         shared = dict(
             counts=counts,
             batches=np.bincount(largest, minlength=num_buckets),
-            _certain=np.repeat(pairs, whole[self.corpus]),
-            _groups=groups,
-            _sampled=_first_of_each(sizes.reshape(-1), parts.reshape(-1)),
-            _layout=layout,
+            _certain=certain,
+            _groups=groups if len(sampled) else groups[:0],
+            _sampled=sampled,
+            _members=np.argsort(buckets, kind="stable").astype(np.int32),
             _largest=largest,
         )
         for name, value in shared.items():
@@ -129,21 +148,34 @@ class BatchStream:
 
     def epoch(self, epoch: Number) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the pairs [num_batches, batch_size] and buckets [num_batches] of an epoch."""
-        pairs = _captured(self._certain)
-        if len(self._sampled):
-            order = self._order(self._groups, len(self._groups), epoch, purpose=2)
-            pairs = tf.concat([pairs, tf.gather(order, _captured(self._sampled))], 0)
-        buckets = tf.gather(_captured(self.buckets.astype(np.int64)), pairs)
-        order = self._order(buckets, int(self.counts.sum()), epoch, purpose=0)
-        pairs = tf.concat([tf.gather(pairs, order), [FILLER]], 0)
-        order = self._order(0, self.num_batches, epoch, purpose=1)
-        rows = tf.gather(pairs, tf.gather(_captured(self._layout), order))
-        return rows, tf.gather(_captured(self._largest), order)
+        rows = self._shuffled(epoch)
+        if self._certain is not None or len(self._sampled):
+            count = len(self.buckets)
+            parts = [tf.range(count) if self._certain is None else _captured(self._certain)]
+            if len(self._sampled):
+                key = (self.seed, self.number, epoch, 2)
+                groups = self._groups.astype(np.int64)
+                order = random_order(groups, tf.range(count, dtype=tf.int64), key=key)
+                parts.append(tf.gather(order, _captured(self._sampled)))
+            rows = tf.gather(tf.concat(parts, 0), rows)
+        fillers = tf.fill([-int(self.counts.sum()) % self.batch_size], FILLER)
+        rows = tf.reshape(tf.concat([rows, fillers], 0), [self.num_batches, self.batch_size])
+        places = tf.range(self.num_batches, dtype=tf.int64)
+        order = random_order(0, places, key=(self.seed, self.number, epoch, 1))
+        return tf.gather(rows, order), tf.gather(_captured(self._largest), order)
 
-    def _order(
-        self, groups: int | np.ndarray | tf.Tensor, size: int, epoch: Number, *, purpose: int
-    ) -> tf.Tensor:
-        return random_order(groups, size, key=(self.seed, self.number, epoch, purpose))
+    def _shuffled(self, epoch: Number) -> tf.Tensor:
+        """Return the candidates by bucket, the largest first, in random order inside each."""
+        parts = list[tf.Tensor]()
+        members: tf.Tensor = _captured(self._members)
+        key = (self.seed, self.number, epoch, 0)
+        ends = self.counts.cumsum()
+        for start, end in reversed([*zip(ends - self.counts, ends, strict=True)]):
+            with tf.control_dependencies(parts[-1:]):  # one at a time, for the memory
+                bucket = tf.identity(members[start:end])
+                order = random_order(0, tf.cast(bucket, tf.int64), key=key)
+                parts.append(tf.gather(bucket, tf.reverse(order, [0])))
+        return tf.concat(parts, 0) if parts else members
 
     def dataset(
         self,
@@ -156,7 +188,7 @@ class BatchStream:
     ) -> tf.data.Dataset:
         """Return the batches from a given one on, without end.
 
-        An element is (pairs [size], bucket [], number of the part in `columns` []).
+        An element is (pairs [size] int64, bucket [], number of the part in `columns` []).
 
         Args:
             first_batch: counted from the beginning of epoch 0.
@@ -167,39 +199,35 @@ class BatchStream:
             stride: from a segmentation of a pair to its next, in indices.
         """
         first_epoch, first_place = divmod(first_batch, self.num_batches)
-        num_parts, size = columns.shape
 
         def draw(epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
             pairs, bucket = self.epoch(epoch)
             start = tf.where(
                 tf.equal(epoch, first_epoch), tf.constant(first_place, tf.int64), 0
             )
-            pairs, bucket = pairs[start:], bucket[start:]
-            sample = (pairs + tf.cast(epoch % samples, pairs.dtype)) % samples
+            return pairs[start:], bucket[start:], tf.fill([self.num_batches - start], epoch)
+
+        def cut(pairs: tf.Tensor, bucket: tf.Tensor, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            pairs = tf.cast(pairs, tf.int64)
+            sample = (pairs + epoch) % samples
             is_filler = tf.equal(pairs, FILLER)
             pairs = tf.where(is_filler, pairs, pairs + offset + sample * stride)
-            pairs = tf.pad(pairs, [[0, 0], [0, 1]], constant_values=FILLER)
-            pairs = tf.reshape(tf.gather(pairs, columns, axis=1), [-1, size])
-            part = tf.tile(tf.range(num_parts), [tf.size(bucket)])
-            return pairs, tf.repeat(bucket, num_parts), part
+            pairs = tf.pad(pairs, [[0, 1]], constant_values=FILLER)
+            part = tf.range(len(columns))
+            return tf.gather(pairs, columns), tf.repeat(bucket, len(columns)), part
 
+        plain = tf.autograph.experimental.do_not_convert
         epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max)
         # The next epoch is drawn while this one is being trained on.
-        drawn = epochs.map(tf.autograph.experimental.do_not_convert(draw)).prefetch(1)
-        return drawn.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
+        drawn = epochs.map(plain(draw)).prefetch(1)
+        batches = drawn.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
+        return batches.map(plain(cut)).unbatch()
 
 
 def _first_of_each(sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
     """Return the places of the first `parts` of each of groups that follow one another."""
-    rank = np.arange(sizes.sum()) - np.repeat(sizes.cumsum() - sizes, sizes)
-    return np.flatnonzero(rank < np.repeat(parts, sizes))
-
-
-def _layout(num_pairs: int, batch_size: int) -> np.ndarray:
-    """Return where in an order by bucket each row of a batch is; fillers are after its end."""
-    num_rows = -(-num_pairs // batch_size) * batch_size
-    places = num_pairs - 1 - np.arange(num_rows)  # from the last, the largest, down
-    return np.where(places < 0, num_pairs, places).reshape(-1, batch_size)
+    starts = np.repeat(sizes.cumsum() - sizes, parts)
+    return starts + np.arange(parts.sum()) - np.repeat(parts.cumsum() - parts, parts)
 
 
 def _apportion(sizes: np.ndarray, fraction: float) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 # Of more distinct lengths than this on a side only some may be a shape's: the search takes
 # time with the square of the number of (x length, y length).
 MAX_LEVELS = 96
+_SLICE = 1 << 20  # pairs at a time, so that memory does not grow with the corpus
 MOST_WORDS = 8192  # of a batch, padding included: long sentences come in smaller batches
 
 
@@ -47,8 +48,8 @@ def choose_shapes(
     streams = [stream for stream in streams if len(stream.x)]
     if not streams:
         return np.zeros((0, 2), np.int64)
-    x_levels = _levels(np.concatenate([stream.x for stream in streams]))  # [I]
-    y_levels = _levels(np.concatenate([stream.y for stream in streams]))  # [J]
+    x_levels = _levels([stream.x for stream in streams])  # [I]
+    y_levels = _levels([stream.y for stream in streams])  # [J]
     rows = sum(
         stream.share * _rows(stream, x_levels, y_levels, batch_size=batch_size)
         for stream in streams
@@ -60,9 +61,12 @@ def choose_shapes(
     return np.stack([x_levels[i], y_levels[j]], 1)[used]
 
 
-def _levels(lengths: np.ndarray) -> np.ndarray:
+def _levels(lengths: Sequence[np.ndarray]) -> np.ndarray:
     """Return the lengths that a shape may have: all, or of too many more of the short ones."""
-    levels = np.unique(lengths).astype(np.int64)
+    occurs = np.zeros(1 + max(int(part.max()) for part in lengths), bool)
+    for part in lengths:
+        occurs[part] = True
+    levels = np.flatnonzero(occurs)
     if len(levels) > MAX_LEVELS:
         places = np.geomspace(1, len(levels), MAX_LEVELS).round().astype(np.int64) - 1
         levels = levels[np.unique(places)]
@@ -77,10 +81,13 @@ def _rows(
     Batches are cut from the longest pairs down: the pairs outside a shape, and as many of
     those inside as make their last batch full, are in larger ones.
     """
-    cell = np.searchsorted(x_levels, stream.x) * len(y_levels)
-    cell = cell + np.searchsorted(y_levels, stream.y)
-    times = np.broadcast_to(np.asarray(stream.times, np.float64), cell.shape)
-    count = np.bincount(cell, times, minlength=len(x_levels) * len(y_levels))
+    times = np.broadcast_to(np.asarray(stream.times, np.float64), stream.x.shape)
+    count = np.zeros(len(x_levels) * len(y_levels))
+    for first in range(0, len(stream.x), _SLICE):
+        part = slice(first, first + _SLICE)
+        cell = np.searchsorted(x_levels, stream.x[part]) * len(y_levels)
+        cell += np.searchsorted(y_levels, stream.y[part])
+        count += np.bincount(cell, times[part], minlength=len(count))
     inside = count.reshape(len(x_levels), len(y_levels)).cumsum(0).cumsum(1)  # [I, J]
     total = inside[-1, -1]
 
@@ -131,7 +138,7 @@ def assign(x_len: np.ndarray, y_len: np.ndarray, *, shapes: np.ndarray) -> np.nd
 
     Shapes come smallest first.  # [N]
     """
-    bucket = np.full(len(x_len), -1, np.int32)
+    bucket = np.full(len(x_len), -1, np.int16)
     for k in reversed(range(len(shapes))):
         fits = (x_len <= shapes[k, 0]) & (y_len <= shapes[k, 1])
         bucket[fits] = k

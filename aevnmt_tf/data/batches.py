@@ -13,68 +13,91 @@ from aevnmt_tf.data.batch_shapes import Lengths, assign, choose_shapes
 from aevnmt_tf.data.pair_encoding import EncodedPairs, Sequences
 
 Batch = dict[str, tf.Tensor]
+Tensors = tuple[tf.Tensor, tf.Tensor]  # ids and offsets
 
 
 class Gatherer:
-    """Builds batches from the ids of all pairs, which it holds in memory.
+    """Builds batches from the ids of pairs, which are in memory or in mapped files.
 
     Args:
         parts: the pairs; those of later parts are numbered after those of earlier ones.
-        corpus: the corpus of each pair.  # [N]
+        corpora: the corpus of each part.
         shapes: (Tx, Ty) of each bucket.  # [K, 2]
     """
 
     def __init__(
-        self, parts: Sequence[EncodedPairs], *, corpus: np.ndarray, shapes: np.ndarray
+        self, parts: Sequence[EncodedPairs], *, corpora: Sequence[int], shapes: np.ndarray
     ):
         with tf.device("CPU:0"):  # where tf.data runs: a GPU's memory is not for this
-            self._x = _with_filler([part.x for part in parts])
-            self._y = _with_filler([part.y for part in parts])
-            self._corpus = tf.constant(np.append(corpus, 0), tf.int32)  # [N + 1]
+            self._x = [_tensors(part.x) for part in parts]
+            self._y = [_tensors(part.y) for part in parts]
+            self._corpora = tf.constant(corpora, tf.int32)
             self._shapes = tf.constant(shapes, tf.int32)  # [K, 2]
+        self._ends = np.cumsum([len(part) for part in parts])
 
     def __call__(self, pairs: tf.Tensor, bucket: tf.Tensor, row: tf.Tensor) -> Batch:
         """Return the batch of some pairs.
 
         Args:
-            pairs: indices of pairs, or FILLER.  # [B] int32
+            pairs: indices of pairs, or FILLER.  # [B] int64
             bucket: the bucket, which gives the padded lengths.  # [] int32
             row: what to call the rows.  # [B] int32
         """
-        is_filler = tf.equal(pairs, FILLER)
-        pairs = tf.where(is_filler, tf.size(self._corpus) - 1, pairs)
+        part = tf.searchsorted(self._ends, pairs, side="right")  # [B]
         shape = tf.gather(self._shapes, bucket)
-        x, x_len = _padded(*self._x, pairs, shape[0])
-        y, y_len = _padded(*self._y, pairs, shape[1])
-        weight = 1.0 - tf.cast(is_filler, tf.float32)
-        corpus = tf.gather(self._corpus, pairs)
+        is_real = tf.not_equal(pairs, FILLER)
+        x, x_len = self._padded(self._x, pairs, part, shape[0])
+        y, y_len = self._padded(self._y, pairs, part, shape[1])
+        weight = tf.cast(is_real, tf.float32)
+        corpus = tf.gather(self._corpora, tf.where(is_real, part, 0))
         return dict(x=x, x_len=x_len, y=y, y_len=y_len, weight=weight, corpus=corpus, row=row)
 
+    def _padded(
+        self, side: Sequence[Tensors], pairs: tf.Tensor, part: tf.Tensor, width: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return sequences as a rectangle, `</s>` after their ends, and lengths: [B, T], [B].
 
-def _with_filler(parts: Sequence[Sequences]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return ids and offsets of all sequences and, last, of a filler: one `</s>`.
+        A filler is one `</s>`, never of length 0: a mean over nothing is NaN, and NaN times
+        weight 0 is NaN.
+        """
+        rows = tf.fill([tf.size(pairs), width], text.EOS)
+        lengths = tf.ones_like(pairs)
+        column = tf.range(tf.cast(width, tf.int64))  # [T]
+        for number, (ids, offsets) in enumerate(side):
+            size = tf.size(offsets, tf.int64) - 1
+            first = self._ends[number] - size
+            is_here = tf.equal(part, number) & tf.not_equal(pairs, FILLER)  # [B]
+            place = tf.where(is_here, pairs - first, 0)
+            start = tf.gather(offsets, place)  # [B]
+            length = tf.gather(offsets, place + 1) - start  # [B]
+            # A pad reads its row's last id, which is </s>: the id of padding.
+            column_of = tf.minimum(column, length[:, None] - 1)  # [B, T]
+            found = tf.cast(tf.gather(ids, start[:, None] + column_of), tf.int32)
+            rows = tf.where(is_here[:, None], found, rows)
+            lengths = tf.where(is_here, length, lengths)
+        return rows, tf.cast(lengths, tf.int32)
 
-    A filler is never of length 0: a mean over nothing is NaN, and NaN times weight 0 is NaN.
+
+def _tensors(sequences: Sequences) -> Tensors:
+    return _tensor(sequences.ids), _tensor(sequences.offsets)
+
+
+def _tensor(array: np.ndarray) -> tf.Tensor:
+    """Return an array as a tensor; the pages of a mapped file stay where they are."""
+    if not isinstance(array, np.memmap):
+        return tf.constant(array)
+    return tf.experimental.dlpack.from_dlpack(array.view(np.ndarray).__dlpack__())
+
+
+def without_copies() -> tf.data.Options:
+    """Return options with which tf.data leaves captured tensors where they are.
+
+    The graph rewrites that are on by default copy them, and mapped files with them.
     """
-    filler = (np.array([text.EOS], np.int32), np.array([1], np.int64))
-    joined = Sequences.join([*((part.ids, np.diff(part.offsets)) for part in parts), filler])
-    return tf.constant(joined.ids), tf.constant(joined.offsets)
-
-
-def _padded(
-    ids: tf.Tensor, offsets: tf.Tensor, rows: tf.Tensor, width: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return sequences as a rectangle, `</s>` after their ends, and their lengths.
-
-    # -> [B, T], [B]
-    """
-    start = tf.gather(offsets, rows)  # [B]
-    length = tf.gather(offsets, rows + 1) - start  # [B]
-    column = tf.range(tf.cast(width, tf.int64))  # [T]
-    is_real = column < length[:, None]  # [B, T]
-    # A pad reads its row's last id, which is </s>: the id of padding.
-    place = start[:, None] + tf.where(is_real, column, length[:, None] - 1)  # [B, T]
-    return tf.gather(ids, place), tf.cast(length, tf.int32)
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    options.autotune.enabled = False
+    return options
 
 
 def evaluation_batches(
@@ -99,7 +122,7 @@ def evaluation_batches(
     lengths = Lengths(x_len, y_len)
     shapes = _extended(shapes, lengths, num_shapes=num_shapes, batch_size=batch_size)
     buckets = assign(x_len, y_len, shapes=shapes)
-    rows, bucket_of_batch = [], []
+    rows, bucket_of_batch = [], list[int]()
     for k in range(len(shapes)):
         inside = np.flatnonzero(buckets == k)
         inside = inside[np.argsort(x_len[inside] + y_len[inside], kind="stable")]
@@ -108,10 +131,10 @@ def evaluation_batches(
         rows.append(padded.reshape(-1, batch_size))
         bucket_of_batch += [k] * len(rows[-1])
     rows = np.concatenate(rows or [np.zeros((0, batch_size), np.int32)])
-    gather = Gatherer([encoded], corpus=np.full(len(encoded), corpus), shapes=shapes)
+    gather = Gatherer([encoded], corpora=[corpus], shapes=shapes)
     dataset = tf.data.Dataset.from_tensor_slices((rows, np.array(bucket_of_batch, np.int32)))
     return dataset.map(
-        lambda pairs, bucket: gather(pairs, bucket, pairs),
+        lambda pairs, bucket: gather(tf.cast(pairs, tf.int64), bucket, pairs),
         num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
     ).prefetch(tf.data.AUTOTUNE)

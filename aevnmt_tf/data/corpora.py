@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence, Sized
+import functools
+import itertools
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.machine import num_cores, ordered_map
 from aevnmt_tf.cli.progress import track
 from aevnmt_tf.data.pairs import read_pairs, read_synthetic
 from aevnmt_tf.hparams import Hparams
-from aevnmt_tf.storage.atomic_writes import write
-from aevnmt_tf.storage.text_files import find_file, read_lines
+from aevnmt_tf.storage import atomic_writes, disk_errors
+from aevnmt_tf.storage.text_files import FileLines, find_file
 
 PARALLEL = ("train", "dev", "test", "synthetic")
 # Training text is cleaned; dev and test are kept as they are, line by line.
 CLEANED = ("train", "synthetic", "mono")
+LINES_PER_TASK = 1000  # of a process
+FEW_LINES = 50_000  # take less time than starting processes
 
 Files = dict[tuple[str, str], list[Path]]  # of corpora, by kind and prefix
 
@@ -29,7 +38,7 @@ class Corpus:
       kind: train, dev, test, synthetic or mono.
       name: what its files are called in the prepared folder.
       source: where it was read from.
-      lines: the lines by language, the source language first.
+      lines: the lines by language, the source language first; they stay on the disk.
       endings: how the file of a language ends, after the name and a dot.
       natural: the languages whose side people wrote: subword models learn from these.
       inputs: the files read.
@@ -38,7 +47,7 @@ class Corpus:
     kind: str
     name: str
     source: str
-    lines: Mapping[str, Sequence[str]]
+    lines: Mapping[str, FileLines]
     endings: Mapping[str, str]
     natural: tuple[str, ...]
     inputs: tuple[Path, ...]
@@ -46,21 +55,61 @@ class Corpus:
     def __len__(self) -> int:
         return len(next(iter(self.lines.values())))
 
-    def map(self, functions: Mapping[str, Callable[[str], str]], doing: str) -> Corpus:
-        """Return the corpus with each language's function applied to its lines."""
-        changed = {
-            lang: [
-                functions[lang](line) for line in track(lines, f"{doing} {self.name}.{lang}")
-            ]
-            for lang, lines in self.lines.items()
-        }
+    def map(self, functions: Mapping[str, Callable[[str], str]], folder: Path) -> Corpus:
+        """Return the corpus with each language's function applied to its lines, in a folder."""
+        changed = {}
+        for lang, lines in self.lines.items():
+            name = f"{self.name}.{self.endings[lang]}"
+            doing = "Writing" if functions[lang] is str else folder.name
+            results = mapped_lines(functions[lang], lines, doing=f"{doing} {name}")
+            changed[lang] = _written(results, folder / name)
         return dataclasses.replace(self, lines=changed)
 
-    def save(self, folder: Path) -> None:
-        """Write the corpus' files into the folder."""
-        for lang, lines in self.lines.items():
-            path = folder / f"{self.name}.{self.endings[lang]}"
-            write(path, "".join(f"{line}\n" for line in lines))
+    def save(self, folder: Path) -> Corpus:
+        """Write the corpus' files into the folder; return the corpus that they hold."""
+        return self.map(dict.fromkeys(self.lines, str), folder)
+
+
+def _written(lines: Iterable[str], path: Path) -> FileLines:
+    count = 0
+    with disk_errors.explained(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writes.opened(path) as stream:
+            for line in lines:
+                stream.write(f"{line}\n".encode())
+                count += 1
+    return FileLines(((path, count),))
+
+
+def mapped_lines(
+    function: Callable[[str], str], lines: FileLines, *, doing: str
+) -> Iterator[str]:
+    """Yield the function of each line, in their order; many lines are shared by the cores."""
+    if function is str or len(lines) < FEW_LINES or num_cores() < 2:
+        yield from map(function, track(lines, doing, total=len(lines)))
+        return
+    chunks = iter(functools.partial(_next_lines, iter(lines)), [])
+    # Not forked: TensorFlow has threads, and a fork copies whatever locks they hold.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        num_cores(), mp_context=context, initializer=_ignore_interrupts
+    ) as pool:
+        results = ordered_map(pool, functools.partial(_apply, function), chunks)
+        total = -(-len(lines) // LINES_PER_TASK)
+        for result in track(results, f"{doing}, {LINES_PER_TASK:,} lines a time", total=total):
+            yield from result
+
+
+def _next_lines(lines: Iterator[str]) -> list[str]:
+    return list(itertools.islice(lines, LINES_PER_TASK))
+
+
+def _apply(function: Callable[[str], str], lines: list[str]) -> list[str]:
+    return [function(line) for line in lines]
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, too, and ends
 
 
 def prefixes(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -158,8 +207,8 @@ def count_pairs(hp: Hparams) -> int:
     """Return how many pairs the settings name to train on."""
     if hp.train_prefix is None:
         return hp.demo_pairs
-    counts = [len(read_lines(f"{prefix}.{hp.src}")) for prefix in prefixes(hp.train_prefix)]
-    return sum(min(count, hp.max_train or count) for count in counts)
+    named = prefixes(hp.train_prefix)
+    return sum(len(FileLines.of(f"{p}.{hp.src}", most=hp.max_train)) for p in named)
 
 
 def read_corpora(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
@@ -193,7 +242,7 @@ def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
             kind="mono",
             name=numbered("mono", index, names),
             source=str(name),
-            lines={lang: read_lines(name)},
+            lines={lang: FileLines.of(name)},
             endings={lang: lang},
             natural=(lang,),
             inputs=(find_file(name),),
@@ -214,7 +263,7 @@ def _natural(kind: str, hp: Hparams) -> tuple[str, ...]:
 
 
 def clean(
-    corpus: Corpus, *, count_words: Callable[[str], int], max_words: int
+    corpus: Corpus, folder: Path, *, count_words: Callable[[str], int], max_words: int
 ) -> tuple[Corpus, dict[str, int]]:
     """Drop lines with an empty side or too many words; return the rest and the counts.
 
@@ -226,16 +275,25 @@ def clean(
     counts = dict(read=len(corpus), **dict.fromkeys([*faults, over], 0), kept=len(corpus))
     if corpus.kind not in CLEANED:
         return corpus, counts
-    kept: dict[str, list[str]] = {lang: [] for lang in corpus.lines}
-    for row in zip(*corpus.lines.values(), strict=True):
-        sizes = list(map(count_words, row))
-        if 0 in sizes:
-            counts[faults[sizes.index(0)]] += 1
-        elif max(sizes) > max_words:
-            counts[over] += 1
-        else:
-            for lines, line in zip(kept.values(), row, strict=True):
-                lines.append(line)
-    cleaned = dataclasses.replace(corpus, lines=kept)
-    counts["kept"] = len(cleaned)
-    return cleaned, counts
+    names = {lang: f"{corpus.name}.{ending}" for lang, ending in corpus.endings.items()}
+    counts["kept"] = 0
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(disk_errors.explained(f"write {folder}"))
+        folder.mkdir(parents=True, exist_ok=True)
+        streams = [
+            stack.enter_context(atomic_writes.opened(folder / names[lang]))
+            for lang in corpus.lines
+        ]
+        rows = zip(*corpus.lines.values(), strict=True)
+        for row in track(rows, f"Cleaning {corpus.name}", total=len(corpus)):
+            sizes = list(map(count_words, row))
+            if 0 in sizes:
+                counts[faults[sizes.index(0)]] += 1
+            elif max(sizes) > max_words:
+                counts[over] += 1
+            else:
+                counts["kept"] += 1
+                for stream, line in zip(streams, row, strict=True):
+                    stream.write(f"{line}\n".encode())
+    kept = {lang: FileLines(((folder / names[lang], counts["kept"]),)) for lang in corpus.lines}
+    return dataclasses.replace(corpus, lines=kept), counts

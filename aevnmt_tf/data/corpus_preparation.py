@@ -7,13 +7,17 @@ A prepared folder:
     train.LANG dev.LANG ...  the corpora, as the tokenizers read them
     raw/dev.LANG ...         dev and test before tokenisation (moses), to score translations
     text/                    tokenizers and pipelines, as in a run's text/
+    ids/                     the training corpora as ids, see pair_store
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import preparation_manifest as manifests
@@ -31,14 +35,18 @@ from aevnmt_tf.data.corpora import (
 from aevnmt_tf.data.demo_corpus import write_demo
 from aevnmt_tf.data.preparation_manifest import Manifest
 from aevnmt_tf.data.text_folder import Pipelines
+from aevnmt_tf.data.training_data import store_corpora
 from aevnmt_tf.hparams import Hparams, load
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks
+from aevnmt_tf.storage.text_files import FileLines
 from aevnmt_tf.text import Tokenizer, moses, tokenizer_files
 from aevnmt_tf.text.learning import learn_tokenizers, split_words
 
 # DEVIATION: the authors' code cuts long sentences; the paper removes those over 50 tokens.
 MAX_WORDS = 50
 HPARAMS = "hparams.json"
+IDS = "ids"
+WORK = ".work"
 
 Report = Callable[[str], object]
 
@@ -54,6 +62,7 @@ class Prepared:
       x_moses: raw source text to what x_tokenizer reads, where the pipeline is moses.
       y_moses: the same of the target; its inverse turns translations into raw text.
       raw: the prefixes of "dev" and "test" as raw text, to score translations with.
+      ids: the folder for training corpora as ids. Runs on one prepared folder share it.
     """
 
     x_tokenizer: Tokenizer
@@ -62,6 +71,7 @@ class Prepared:
     x_moses: moses.MosesPipeline | None
     y_moses: moses.MosesPipeline | None
     raw: Mapping[str, tuple[str, ...]]
+    ids: Path
 
 
 def prepare(
@@ -101,26 +111,36 @@ def _prepare(
     with disk_errors.explained(f"write {out}"):
         for name in (manifests.MANIFEST, HPARAMS):
             (out / name).unlink(missing_ok=True)
+    work = out / WORK  # for what the next step reads
     if hp.text_pipeline == "moses":
         for corpus in corpora:
             if corpus.kind in ("dev", "test"):
                 corpus.save(out / "raw")
-        pipelines, corpora = _truecase(hp, pipelines, corpora)
-    counter = _word_counter(hp)
-    cleaned = [clean(corpus, count_words=counter, max_words=MAX_WORDS) for corpus in corpora]
+        pipelines, corpora = _truecase(hp, pipelines, corpora, work=work)
+    limits: dict[str, Any] = dict(count_words=_word_counter(hp), max_words=MAX_WORDS)
+    cleaned = [clean(corpus, work / "Cleaning", **limits) for corpus in corpora]
     corpora, counts = [corpus for corpus, _ in cleaned], [numbers for _, numbers in cleaned]
     for corpus in corpora:
         if corpus.kind == "train" and not len(corpus):
             raise UserError(f"{corpus.source}: cleaning leaves no pair; check the files.")
     if hp.text_pipeline == "moses":
-        pipelines, corpora = _segment(hp, pipelines, corpora, report=report)
+        pipelines, corpora = _segment(hp, pipelines, corpora, work=work, report=report)
     if tokenizers is None:
         tokenizers = _learn(hp, corpora, report=report)
     for corpus in corpora:
         corpus.save(out)
+    shutil.rmtree(work, ignore_errors=True)
     text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
     made = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}
-    _naming(hp, out, made).save(out / HPARAMS)
+    named = _naming(hp, out, made)
+    store_corpora(
+        named,
+        x_tokenizer=tokenizers[hp.src],
+        y_tokenizer=tokenizers[hp.tgt],
+        folder=out / IDS,
+        report=report,
+    )
+    named.save(out / HPARAMS)
     manifest = manifests.describe(
         hp,
         corpora,
@@ -176,7 +196,17 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
         x_moses=pipelines.get(hp.src),
         y_moses=pipelines.get(hp.tgt),
         raw={kind: manifests.readable_prefixes(hp, value) for kind, value in raw.items()},
+        ids=_ids_folder(hp, folder),
     )
+
+
+def _ids_folder(hp: Hparams, own: Path) -> Path:
+    """Return the folder of ids beside prepared text, else the run's own."""
+    parent = Path(prefixes(hp.train_prefix)[0]).parent
+    if manifests.read(parent) is not None:
+        if os.access(parent, os.W_OK) or (parent / IDS).is_dir():
+            return parent / IDS
+    return own / IDS
 
 
 def with_demo(hp: Hparams, folder: Path) -> Hparams:
@@ -226,21 +256,26 @@ def _naming(hp: Hparams, out: Path, names: Mapping[str, Sequence[str]]) -> Hpara
 
 
 def _truecase(
-    hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus]
+    hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus], *, work: Path
 ) -> tuple[Pipelines, list[Corpus]]:
     """Return the truecasers, given or learnt from all tokenised text, and truecased corpora."""
     langs = (hp.src, hp.tgt)
     known = pipelines or {lang: moses.learn_truecaser(lang, []) for lang in langs}
     tokenise = {lang: known[lang].tokenise for lang in langs}
-    corpora = [corpus.map(tokenise, "Tokenising") for corpus in corpora]
+    corpora = [corpus.map(tokenise, work / "Tokenising") for corpus in corpora]
     if not pipelines:
         known = {lang: moses.learn_truecaser(lang, _natural(corpora, lang)) for lang in langs}
     truecase = {lang: known[lang].truecase for lang in langs}
-    return known, [corpus.map(truecase, "Truecasing") for corpus in corpora]
+    return known, [corpus.map(truecase, work / "Truecasing") for corpus in corpora]
 
 
 def _segment(
-    hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus], *, report: Report
+    hp: Hparams,
+    pipelines: Pipelines,
+    corpora: Sequence[Corpus],
+    *,
+    work: Path,
+    report: Report,
 ) -> tuple[Pipelines, list[Corpus]]:
     """Return the pipelines with merges, given or learnt, and the corpora in subwords."""
     if hp.subword_option == "bpe" and hp.vocab_prefix is None:
@@ -262,7 +297,7 @@ def _segment(
                 )
             pipelines.update({lang: pipelines[lang].with_codes(codes) for lang in group})
     segment = {lang: pipeline.segment for lang, pipeline in pipelines.items()}
-    return pipelines, [corpus.map(segment, "Segmenting") for corpus in corpora]
+    return pipelines, [corpus.map(segment, work / "Segmenting") for corpus in corpora]
 
 
 def _word_counter(hp: Hparams) -> Callable[[str], int]:
@@ -276,8 +311,8 @@ def _word_counter(hp: Hparams) -> Callable[[str], int]:
     return lambda line: len(split_words(line))
 
 
-def _natural(corpora: Sequence[Corpus], lang: str) -> list[str]:
-    return [line for c in corpora if lang in c.natural for line in c.lines[lang]]
+def _natural(corpora: Sequence[Corpus], lang: str) -> FileLines:
+    return sum((c.lines[lang] for c in corpora if lang in c.natural), start=FileLines())
 
 
 def _learn(hp: Hparams, corpora: Sequence[Corpus], *, report: Report) -> dict[str, Tokenizer]:

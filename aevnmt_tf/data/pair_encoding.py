@@ -1,4 +1,4 @@
-"""Pairs of lines -> ids, tokenised once, kept in flat arrays."""
+"""Pairs of lines -> ids in flat arrays, a chunk of lines at a time."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import text
-from aevnmt_tf.cli.machine import num_cores
+from aevnmt_tf.cli.machine import num_cores, ordered_map
 from aevnmt_tf.data.pair_counts import CorpusCounts
-from aevnmt_tf.data.pairs import Pairs
+from aevnmt_tf.data.pairs import Lines, Pairs
 
 # Tokenising line by line is seven times slower; beyond this size nothing is gained.
 LINES_PER_CALL = 2048
-
-Chunk = tuple[Any, Any]  # ids and lengths
+_SLICE = 1 << 20  # lengths made at a time
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Sequences of ids that end in `</s>`, one after the other.
+    """Sequences of ids that end in `</s>`, one after the other; in memory or in mapped files.
 
     Args:
-        ids: all ids.  # [number of tokens] int32
+        ids: all ids.  # [number of tokens] int32 or uint16
         offsets: sequence i is ids[offsets[i]:offsets[i + 1]].  # [N + 1] int64
     """
 
@@ -42,7 +41,16 @@ class Sequences:
     @property
     def lengths(self) -> np.ndarray:
         """Lengths, `</s>` counted: [N] int32."""
-        return np.diff(self.offsets).astype(np.int32)
+        found = np.empty(len(self), np.int32)
+        for first in range(0, len(self), _SLICE):
+            part = self.offsets[first : first + _SLICE + 1]
+            found[first : first + _SLICE] = np.diff(part)
+        return found
+
+    def of(self, keep: np.ndarray) -> Sequences:
+        """Return those of the sequences that a mask keeps: [N] bool."""
+        lengths = self.lengths
+        return Sequences.join([(self.ids[np.repeat(keep, lengths)], lengths[keep])])
 
     @classmethod
     def join(cls, parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> Sequences:
@@ -55,29 +63,37 @@ class Sequences:
 
 @dataclass(frozen=True)
 class EncodedPairs:
-    """Pairs as ids; `line` [N] int32 is the number of each pair in its file, from 0."""
+    """Pairs as ids."""
 
     x: Sequences
     y: Sequences
-    line: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.line)
+        return len(self.x)
 
 
-def encode_pairs(
-    pairs: Pairs,
-    *,
-    x_tokenizer: text.Tokenizer,
-    y_tokenizer: text.Tokenizer,
-    src_max_len: int | None = None,
-    tgt_max_len: int | None = None,
-    drop_empty: bool = False,
-) -> tuple[EncodedPairs, CorpusCounts]:
-    """Tokenise all pairs; drop and count the empty and the over-long ones where asked to.
+@dataclass(frozen=True)
+class EncodedChunk:
+    """Some lines as ids.
 
     Args:
-        pairs: what to encode.
+        lines: the text.
+        pairs: the ids of the pairs that are kept.
+        keep: which of the lines are kept.  # [lines] bool
+        dropped: how many are empty, have a source or a target that is too long.  # [3]
+    """
+
+    lines: Lines
+    pairs: EncodedPairs
+    keep: np.ndarray
+    dropped: np.ndarray
+
+
+@dataclass(frozen=True)
+class PairEncoder:
+    """Tokenises pairs; drops and counts the empty and the over-long ones where asked to.
+
+    Args:
         x_tokenizer: of the source.
         y_tokenizer: of the target.
         src_max_len: the most subwords of a source, `</s>` not counted; None or 0 = no limit.
@@ -85,50 +101,59 @@ def encode_pairs(
         drop_empty: drop pairs with a side that has no subword. Otherwise such a side is one
             `</s>`.
     """
-    x_parts, y_parts, kept_parts = [], [], []
-    dropped = np.zeros(3, np.int64)  # empty, source too long, target too long
-    for x_ids, x_len, y_ids, y_len in _tokenised(pairs, x_tokenizer, y_tokenizer):
-        is_empty = drop_empty & ((x_len == 1) | (y_len == 1))
-        x_long = ~is_empty & (x_len > (src_max_len or np.inf) + 1)
-        y_long = ~is_empty & ~x_long & (y_len > (tgt_max_len or np.inf) + 1)
-        dropped += [is_empty.sum(), x_long.sum(), y_long.sum()]
+
+    x_tokenizer: text.Tokenizer
+    y_tokenizer: text.Tokenizer
+    src_max_len: int | None = None
+    tgt_max_len: int | None = None
+    drop_empty: bool = False
+
+    def chunks(self, pairs: Pairs, *, first: int = 0) -> Iterator[EncodedChunk]:
+        """Yield the pairs from one on, in the order of the lines, on all cores."""
+        encoders = _compiled(self.x_tokenizer), _compiled(self.y_tokenizer)
+
+        def encode(lines: Lines) -> EncodedChunk:
+            sides = []
+            for encoder, side in zip(encoders, lines, strict=True):
+                ids, lengths = (found.numpy() for found in encoder(tf.constant(side)))
+                sides.append(Sequences.join([(ids, lengths)]))
+            return self._filtered(lines, EncodedPairs(*sides))
+
+        # Threads of our own and not tf.data's: a generator that runs in those can hang a
+        # process that is interrupted.
+        pool = ThreadPoolExecutor(num_cores())
+        try:
+            yield from ordered_map(pool, encode, pairs.chunks(LINES_PER_CALL, first=first))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _filtered(self, lines: Lines, pairs: EncodedPairs) -> EncodedChunk:
+        x_len, y_len = pairs.x.lengths, pairs.y.lengths
+        is_empty = self.drop_empty & ((x_len == 1) | (y_len == 1))
+        x_long = ~is_empty & (x_len > (self.src_max_len or np.inf) + 1)
+        y_long = ~is_empty & ~x_long & (y_len > (self.tgt_max_len or np.inf) + 1)
         keep = ~(is_empty | x_long | y_long)
-        x_parts.append((x_ids[np.repeat(keep, x_len)], x_len[keep]))
-        y_parts.append((y_ids[np.repeat(keep, y_len)], y_len[keep]))
-        kept_parts.append(keep)
-    kept = np.concatenate(kept_parts or [np.zeros(0, bool)])
-    encoded = EncodedPairs(
-        Sequences.join(x_parts), Sequences.join(y_parts), np.flatnonzero(kept).astype(np.int32)
+        kept = EncodedPairs(pairs.x.of(keep), pairs.y.of(keep))
+        return EncodedChunk(lines, kept, keep, np.stack([is_empty, x_long, y_long]).sum(1))
+
+
+def encode_pairs(pairs: Pairs, **options: Any) -> tuple[EncodedPairs, CorpusCounts]:
+    """Return the ids of all pairs in memory, and the counts; options as of PairEncoder."""
+    chunks = list(PairEncoder(**options).chunks(pairs))
+    sides = (
+        Sequences.join([(side.ids, side.lengths) for side in part])
+        for part in ([c.pairs.x for c in chunks], [c.pairs.y for c in chunks])
     )
+    encoded = EncodedPairs(*sides)
+    dropped = sum((chunk.dropped for chunk in chunks), start=np.zeros(3, np.int64))
     empty, x_long, y_long = dropped.tolist()
     counts = CorpusCounts(pairs.name, len(pairs), empty, x_long, y_long, len(encoded))
     return encoded, counts
 
 
-def _tokenised(
-    pairs: Pairs, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
-) -> Iterator[tuple[np.ndarray, ...]]:
-    """Yield chunks of (x ids, x lengths, y ids, y lengths), in the order of the lines."""
-    encode_x, encode_y = _compiled(x_tokenizer), _compiled(y_tokenizer)
-
-    def encode(start: int) -> tuple[np.ndarray, ...]:
-        lines = slice(start, start + LINES_PER_CALL)
-        x = encode_x(tf.constant(pairs.src.encoded(lines), tf.string))
-        y = encode_y(tf.constant(pairs.tgt.encoded(lines), tf.string))
-        return tuple(output.numpy() for output in (*x, *y))
-
-    # Threads of our own and not tf.data's: a generator that runs in those can hang a process
-    # that is interrupted.
-    pool = ThreadPoolExecutor(num_cores())
-    try:
-        yield from pool.map(encode, range(0, len(pairs), LINES_PER_CALL))
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _compiled(tokenizer: text.Tokenizer) -> Callable[[tf.Tensor], Chunk]:
+def _compiled(tokenizer: text.Tokenizer) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-    def encode(lines: tf.Tensor) -> Chunk:
+    def encode(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # DEVIATION: the authors' encoder reads <s> x; ours, q and r read x </s>.
         ids = text.append_eos(tokenizer.encode(lines))
         return ids.flat_values, ids.row_lengths()

@@ -1,38 +1,65 @@
-"""Parallel text files -> checked pairs of lines."""
+"""Parallel text files -> checked pairs of lines, read from the disk as they are needed."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.storage.text_files import TextLines, different_lengths, read_lines
+from aevnmt_tf.storage.text_files import FileLines, count_lines, different_lengths, find_file
+
+Lines = tuple[list[bytes], list[bytes]]  # of a source and a target, in UTF-8
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Aligned lines of a source and a target file; `name` says where they come from."""
+    """Aligned lines of a source and a target file.
 
-    src: TextLines
-    tgt: TextLines
+    Args:
+        src: the lines of the source.
+        tgt: those of the target, as many.
+        name: says where the pairs come from.
+        tag: a word to put in front of every source that is not empty.
+    """
+
+    src: FileLines
+    tgt: FileLines
     name: str
+    tag: str | None = None
 
     def __len__(self) -> int:
         return len(self.src)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return zip(self.src, self.tgt, strict=True)
+        for x, y in self.chunks(1000):
+            yield from zip(map(bytes.decode, x), map(bytes.decode, y), strict=True)
+
+    def chunks(self, size: int, *, first: int = 0) -> Iterator[Lines]:
+        """Yield `size` pairs at a time, the last chunk may have fewer, from a pair on."""
+        start = b"" if self.tag is None else f"{self.tag} ".encode()
+        x_lines = itertools.islice(self.src.encoded(), first, None)
+        y_lines = itertools.islice(self.tgt.encoded(), first, None)
+        while x := list(itertools.islice(x_lines, size)):
+            if start:
+                x = [start + line if line.decode().strip() else line for line in x]
+            yield x, list(itertools.islice(y_lines, size))
 
 
-def read_pairs(prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0) -> Pairs:
-    """Return the first `max_pairs` of PREFIX.SRC and PREFIX.TGT, plain or .gz; 0: all."""
-    x, y = read_lines(f"{prefix}.{src}"), read_lines(f"{prefix}.{tgt}")
-    if len(x) != len(y):
-        raise UserError(different_lengths(x.name, len(x), y.name, len(y)))
-    if max_pairs:
-        x, y = x.cut(max_pairs), y.cut(max_pairs)
-    return Pairs(x, y, str(prefix))
+def read_pairs(
+    prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0, tag: str | None = None
+) -> Pairs:
+    """Return the first `max_pairs` of PREFIX.SRC and PREFIX.TGT, plain or .gz; 0: all.
+
+    Both files are read once, to count their lines and to find what is not UTF-8.
+    """
+    x, y = find_file(f"{prefix}.{src}"), find_file(f"{prefix}.{tgt}")
+    counts = count_lines(x), count_lines(y)
+    if counts[0] != counts[1]:
+        raise UserError(different_lengths(str(x), counts[0], str(y), counts[1]))
+    count = min(counts[0], max_pairs or counts[0])
+    return Pairs(FileLines(((x, count),)), FileLines(((y, count),)), str(prefix), tag)
 
 
 def read_synthetic(
@@ -42,10 +69,5 @@ def read_synthetic(
 
     `tag` is a word to put in front of every source that is not empty.
     """
-    pairs = read_pairs(prefix, src=f"translation.{src}", tgt=tgt, max_pairs=max_pairs)
-    if tag is None:
-        return pairs
-    start = f"{tag} ".encode()
-    lines = [start + line if line.decode().strip() else line for line in pairs.src.encoded()]
-    buffer = b"".join(line + b"\n" for line in lines)
-    return Pairs(TextLines(buffer, name=pairs.src.name), pairs.tgt, pairs.name)
+    source = f"translation.{src}"
+    return read_pairs(prefix, src=source, tgt=tgt, max_pairs=max_pairs, tag=tag)

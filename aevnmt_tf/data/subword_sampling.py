@@ -7,6 +7,7 @@ epochs take them in turn, so that a batch stays a pure function of seed and step
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from aevnmt_tf import text
-from aevnmt_tf.cli.progress import track
-from aevnmt_tf.data.pair_encoding import EncodedPairs, Sequences
-from aevnmt_tf.data.pairs import Pairs
+from aevnmt_tf.data.pair_encoding import EncodedChunk, EncodedPairs, PairEncoder, Sequences
+
+_PRIME = 0x9E3779B1  # keeps the seeds of chunks apart
 
 
 @dataclass(frozen=True)
@@ -33,48 +34,49 @@ class SubwordSampling:
     count: int
     seed: int
 
-    def seed_of(self, number: int) -> int:
-        """Return the seed of segmentation `number`, as the 32 bits that SentencePiece takes."""
-        return (self.seed * self.count + number) % (2**32 - 1)
+    def seed_of(self, number: int, chunk: int = 0) -> int:
+        """Return the seed of segmentation `number` of a chunk, 32 bits as SentencePiece has."""
+        return (self.seed * self.count + number + _PRIME * chunk) % (2**32 - 1)
 
 
-def sample_pairs(
-    pairs: Pairs,
-    best: EncodedPairs,
+def sample_chunk(
+    chunk: EncodedChunk,
     *,
-    x_tokenizer: text.Tokenizer,
-    y_tokenizer: text.Tokenizer,
+    number: int,
+    encoder: PairEncoder,
     sampling: SubwordSampling,
-    src_max_len: int | None = None,
-    tgt_max_len: int | None = None,
     tag: str | None = None,
 ) -> list[EncodedPairs]:
-    """Draw `sampling.count` segmentations of the pairs that `best` has kept.
+    """Draw `sampling.count` segmentations of the pairs that a chunk has kept.
 
     Args:
-        pairs: the text.
-        best: its best segmentation, which takes the place of samples that are too long.
-        x_tokenizer: of the source.
-        y_tokenizer: of the target.
+        chunk: the text and its best segmentation, which takes the place of samples that are
+            too long.
+        number: the number of the chunk in its corpus.
+        encoder: what made the chunk.
         sampling: how to draw.
-        src_max_len: the most subwords of a source, `</s>` not counted; None or 0 = no limit.
-        tgt_max_len: the same of a target.
         tag: the word that every source starts with, one symbol; it stays whole.
     """
-    kept = best.line.tolist()
-    x_lines, y_lines = [pairs.src[n] for n in kept], [pairs.tgt[n] for n in kept]
-    samples = []
-    for number in track(range(sampling.count), f"Sampling subwords, {pairs.name}"):
-        draw: dict[str, Any] = dict(alpha=sampling.alpha, seed=sampling.seed_of(number))
+    x_lines, y_lines = (
+        [line.decode() for line in itertools.compress(side, chunk.keep)] for side in chunk.lines
+    )
+    best, samples = chunk.pairs, []
+    for version in range(sampling.count):
+        seed = sampling.seed_of(version, number)
+        draw: dict[str, Any] = dict(alpha=sampling.alpha, seed=seed)
         if tag is None:
-            x = x_tokenizer.sample(x_lines, **draw)
+            x = encoder.x_tokenizer.sample(x_lines, **draw)
         else:
-            (head,) = x_tokenizer.encode([tag]).to_list()
+            (head,) = encoder.x_tokenizer.encode([tag]).to_list()
             rest = [line.removeprefix(f"{tag} ") for line in x_lines]
-            x = [head + list(row) for row in x_tokenizer.sample(rest, **draw)]
-        y = y_tokenizer.sample(y_lines, **draw)
-        sides = _joined(x, best.x, most=src_max_len), _joined(y, best.y, most=tgt_max_len)
-        samples.append(EncodedPairs(*sides, best.line))
+            x = [head + list(row) for row in encoder.x_tokenizer.sample(rest, **draw)]
+        y = encoder.y_tokenizer.sample(y_lines, **draw)
+        samples.append(
+            EncodedPairs(
+                _joined(x, best.x, most=encoder.src_max_len),
+                _joined(y, best.y, most=encoder.tgt_max_len),
+            )
+        )
     return samples
 
 
@@ -82,7 +84,8 @@ def _joined(
     sampled: Sequence[Sequence[int]], best: Sequences, *, most: int | None
 ) -> Sequences:
     rows = [
-        best[n] if most and len(row) > most else np.array([*row, text.EOS], np.int32)
+        best[n].tolist() if most and len(row) > most else [*row, text.EOS]
         for n, row in enumerate(sampled)
     ]
-    return Sequences.join([(row, np.array([len(row)])) for row in rows])
+    ids = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+    return Sequences.join([(ids, np.array([len(row) for row in rows], np.int64))])

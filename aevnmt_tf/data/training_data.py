@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import text
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.machine import num_cores
 from aevnmt_tf.data import batches
 from aevnmt_tf.data.batch_order import BatchOrder, BatchStream, shard_columns
 from aevnmt_tf.data.batch_shapes import Lengths, assign, choose_shapes
-from aevnmt_tf.data.corpora import prefixes
-from aevnmt_tf.data.pair_counts import Counts
-from aevnmt_tf.data.pair_encoding import EncodedPairs, encode_pairs
-from aevnmt_tf.data.pairs import read_pairs, read_synthetic
-from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_pairs
+from aevnmt_tf.data.corpora import files_of, prefixes
+from aevnmt_tf.data.pair_counts import CorpusCounts, Counts
+from aevnmt_tf.data.pair_encoding import LINES_PER_CALL, EncodedPairs, PairEncoder, Sequences
+from aevnmt_tf.data.pair_store import PairStore, StoreChunk, StoredPairs
+from aevnmt_tf.data.pairs import Pairs, read_pairs, read_synthetic
+from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_chunk
 from aevnmt_tf.hparams import Hparams
+
+AHEAD = 16  # batches that are made before they are needed
 
 
 class TrainingData:
@@ -35,6 +42,7 @@ class TrainingData:
             None = once each.
         synthetic_ratio: synthetic batches for each gold batch.
         counts: what was read and dropped, for the record.
+        digests: of the text files, for the record.
     """
 
     def __init__(
@@ -49,27 +57,32 @@ class TrainingData:
         ratios: Sequence[float] | None = None,
         synthetic_ratio: float = 1.0,
         counts: Counts | None = None,
+        digests: Mapping[str, str] | None = None,
     ):
         ratios = _checked_ratios(ratios, num_corpora=len(gold))
         corpora = [*gold, synthetic] if synthetic is not None else list(gold)
+        # The segmentations of each corpus: [number of corpora, S] EncodedPairs
+        versions = [[corpus] for corpus in corpora] if samples is None else list(samples)
         sizes = [len(corpus) for corpus in corpora]
         num_gold = sum(sizes[: len(gold)])
-        corpus = np.repeat(np.arange(len(corpora), dtype=np.int32), sizes)  # [N]
-        # The segmentations, one a row: [S, number of corpora] EncodedPairs
-        versions = [corpora] if samples is None else list(zip(*samples, strict=True))
-        x_lens = np.stack([np.concatenate([c.x.lengths for c in v]) for v in versions])
-        y_lens = np.stack([np.concatenate([c.y.lengths for c in v]) for v in versions])
-        x_len, y_len = x_lens.max(0), y_lens.max(0)  # [S, N] -> [N]: a bucket holds them all
-
-        self._samples, self._num_pairs = len(versions), len(corpus)
+        corpus = np.repeat(np.arange(len(corpora), dtype=np.int16), sizes)  # [N]
+        # A bucket holds every segmentation of its pairs.
+        x_len, y_len = (
+            np.concatenate([_longest([getattr(v, side) for v in found]) for found in versions])
+            for side in "xy"
+        )  # [N], [N]
+        self._samples, self._num_pairs = len(versions[0]), len(corpus)
         self.batch_size = batch_size
         self.counts = counts
-        times = np.asarray(ratios)[corpus[:num_gold]]
+        self.digests = dict(digests or {})
+        same = set(ratios) == {1.0}
+        times = 1.0 if same else np.asarray(ratios)[corpus[:num_gold]]
         gold_lengths = Lengths(x_len[:num_gold], y_len[:num_gold], times=times)
+        expected = float(np.dot(ratios, sizes[: len(gold)]))  # gold pairs of an epoch
         rest = Lengths(
             x_len[num_gold:],
             y_len[num_gold:],
-            share=synthetic_ratio * times.sum() / max(len(x_len) - num_gold, 1),
+            share=synthetic_ratio * expected / max(len(x_len) - num_gold, 1),
         )
         self.shapes = choose_shapes(
             [gold_lengths, rest], num_shapes=num_buckets, batch_size=batch_size
@@ -87,22 +100,24 @@ class TrainingData:
             raise UserError(
                 "An epoch would have no pair: give more pairs or greater train_ratios."
             )
-        self.padding_share = self._padding_share((x_lens + y_lens).mean(0))
+        tokens = [np.mean([len(v.x.ids) + len(v.y.ids) for v in found]) for found in versions]
+        real = [float(np.dot(ratios, tokens[: len(gold)])), *map(float, tokens[len(gold) :])]
+        self.padding_share = self._padding_share(real)
         self._gather = batches.Gatherer(
-            [part for version in versions for part in version],
-            corpus=np.tile(corpus, len(versions)),
+            [part for version in zip(*versions, strict=True) for part in version],
+            corpora=[*range(len(corpora))] * self._samples,
             shapes=self.shapes,
         )
 
-    def _padding_share(self, length: np.ndarray) -> float:
-        """Return 1 - real tokens / tokens of the batches, fillers and both sides included."""
+    def _padding_share(self, tokens: Sequence[float]) -> float:
+        """Return 1 - real tokens / tokens of the batches, fillers and both sides included.
+
+        Args:
+            tokens: the real tokens in an epoch of each stream.
+        """
         real = padded = 0.0
-        first = 0
-        for stream, epochs in self.order.streams:
-            part = length[first : first + len(stream.buckets)]
-            first += len(stream.buckets)
-            times = np.asarray(stream.ratios)[stream.corpus]
-            real += epochs * float((part * times).sum())
+        for (stream, epochs), count in zip(self.order.streams, tokens, strict=False):
+            real += epochs * count
             area = self.shapes.sum(1)[: len(stream.batches)] * stream.batches
             padded += epochs * self.batch_size * float(area.sum())
         return 1.0 - real / padded
@@ -136,14 +151,22 @@ class TrainingData:
             first_step, columns=columns, samples=self._samples, stride=self._num_pairs
         ).map(
             tf.autograph.experimental.do_not_convert(gather),
-            num_parallel_calls=tf.data.AUTOTUNE,
+            num_parallel_calls=max(2, num_cores()),
             deterministic=True,
         )
-        options = tf.data.Options()
+        options = batches.without_copies()
         # The shards are cut here; TensorFlow must not cut them again.
         policy = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = policy
-        return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+        return dataset.prefetch(AHEAD).with_options(options)
+
+
+def _longest(versions: Sequence[Sequences]) -> np.ndarray:
+    """Return the length of the longest segmentation of each sentence: [N] int32."""
+    longest = versions[0].lengths
+    for other in versions[1:]:
+        np.maximum(longest, other.lengths, out=longest)
+    return longest
 
 
 def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tuple[float, ...]:
@@ -172,61 +195,135 @@ def _check_tag(tag: str | None, tokenizer: text.Tokenizer) -> None:
 
 
 def load_training_data(
-    hp: Hparams, *, x_tokenizer: text.Tokenizer, y_tokenizer: text.Tokenizer
+    hp: Hparams,
+    *,
+    x_tokenizer: text.Tokenizer,
+    y_tokenizer: text.Tokenizer,
+    folder: str | Path,
+    report: Callable[[str], object] = print,
 ) -> TrainingData:
-    """Read, check and tokenise the training corpora that the settings name.
+    """Return the training corpora that the settings name, as ids that are mapped.
 
     Args:
         hp: the settings; their prefixes name text that the tokenizers read. max_train is for
             each gold corpus.
         x_tokenizer: of the source.
         y_tokenizer: of the target.
+        folder: the folder of stores; corpora that are not there yet are tokenised into it.
+        report: called with each sentence that a person should read.
     """
-    named = prefixes(hp.train_prefix)
-    languages = dict(src=hp.src, tgt=hp.tgt)
-    _checked_ratios(hp.train_ratios, num_corpora=len(named))  # before the slow part
-    corpora = [read_pairs(prefix, max_pairs=hp.max_train, **languages) for prefix in named]
-    if hp.synthetic_prefix:
-        tag = hp.synthetic_tag
-        _check_tag(tag, x_tokenizer)
-        corpora.append(read_synthetic(hp.synthetic_prefix, tag=tag, **languages))
-    options = dict(
-        x_tokenizer=x_tokenizer,
-        y_tokenizer=y_tokenizer,
-        src_max_len=hp.src_max_len,
-        tgt_max_len=hp.tgt_max_len,
+    _checked_ratios(hp.train_ratios, num_corpora=len(prefixes(hp.train_prefix)))
+    stored = store_corpora(
+        hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer, folder=folder, report=report
     )
-    seed = 1 if hp.random_seed is None else hp.random_seed
-    sampling = SubwordSampling(hp.subword_sampling, count=hp.subword_samples, seed=seed)
-    if sampling.alpha:
-        for tokenizer in (x_tokenizer, y_tokenizer):
-            tokenizer.sample([], alpha=sampling.alpha, seed=seed)  # an error comes before work
-    encoded, samples, counts = [], [], []
-    while corpora:  # each corpus' text is let go as soon as its ids are there
-        pairs = corpora.pop(0)
-        best, kept = encode_pairs(pairs, drop_empty=True, **options)
-        encoded.append(best)
-        if sampling.alpha:
-            # The synthetic corpus is the last one.
-            tag = None if corpora or not hp.synthetic_prefix else hp.synthetic_tag
-            samples.append(sample_pairs(pairs, best, sampling=sampling, tag=tag, **options))
-        counts.append(kept)
-        if not len(best):
-            raise UserError(
-                f"{kept.name}: none of {kept.read} pairs is left ({kept.empty} empty, "
-                f"{kept.source_too_long} with a source over src_max_len={hp.src_max_len}, "
-                f"{kept.target_too_long} with a target over tgt_max_len={hp.tgt_max_len})."
-            )
+    for corpus in stored:
+        _refuse_nothing(corpus.counts, hp)
+    corpora = [corpus.versions[0] for corpus in stored]
     return TrainingData(
-        encoded[: len(named)],
-        synthetic=encoded[-1] if hp.synthetic_prefix else None,
-        samples=samples or None,
+        corpora[:-1] if hp.synthetic_prefix else corpora,
+        synthetic=corpora[-1] if hp.synthetic_prefix else None,
+        samples=[corpus.versions for corpus in stored] if hp.subword_sampling else None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
-        seed=seed,
+        seed=_seed(hp),
         ratios=hp.train_ratios,
         # DEVIATION: the paper concatenates gold and synthetic data; the authors' code takes
         # batches of both in turn, by ratio, and so do we.
         synthetic_ratio=hp.mono_real_ratio,
-        counts=Counts(counts),
+        counts=Counts([corpus.counts for corpus in stored]),
+        digests={name: value for c in stored for name, value in c.digests.items()},
     )
+
+
+def store_corpora(
+    hp: Hparams,
+    *,
+    x_tokenizer: text.Tokenizer,
+    y_tokenizer: text.Tokenizer,
+    folder: str | Path,
+    report: Callable[[str], object] = print,
+) -> list[StoredPairs]:
+    """Return the stores of the training corpora, the synthetic one last; make what is missing.
+
+    The arguments are those of load_training_data.
+    """
+    encoder = PairEncoder(
+        x_tokenizer, y_tokenizer, hp.src_max_len, hp.tgt_max_len, drop_empty=True
+    )
+    sampling = SubwordSampling(hp.subword_sampling, count=hp.subword_samples, seed=_seed(hp))
+    if sampling.alpha:
+        for tokenizer in (x_tokenizer, y_tokenizer):
+            tokenizer.sample([], alpha=sampling.alpha, seed=1)  # an error comes before work
+    if hp.synthetic_prefix:
+        _check_tag(hp.synthetic_tag, x_tokenizer)
+    stored = []
+    files = files_of(hp, kinds=("train", "synthetic"))
+    named = [("train", prefix) for prefix in prefixes(hp.train_prefix)]
+    named += [("synthetic", prefix) for prefix in prefixes(hp.synthetic_prefix)]
+    for kind, prefix in named:
+        tag, max_pairs = (None, hp.max_train) if kind == "train" else (hp.synthetic_tag, 0)
+        read = functools.cache(
+            functools.partial(
+                read_synthetic if kind == "synthetic" else read_pairs,
+                prefix,
+                src=hp.src,
+                tgt=hp.tgt,
+                max_pairs=max_pairs,
+                tag=tag,
+            )
+        )
+        made_with = {
+            "tokenizers": [x_tokenizer.fingerprint, y_tokenizer.fingerprint],
+            "limits": [hp.src_max_len, hp.tgt_max_len, max_pairs],
+            "tag": tag,
+            "sampling": dataclasses.astuple(sampling) if sampling.alpha else None,
+        }
+        store = PairStore(
+            Path(folder),
+            prefix,
+            files[kind, prefix],
+            made_with,
+            num_versions=sampling.count if sampling.alpha else 1,
+            vocab_size=max(x_tokenizer.vocab_size, y_tokenizer.vocab_size),
+        )
+        chunks = functools.partial(_chunks, read, encoder=encoder, sampling=sampling, tag=tag)
+        found = store.open(chunks, num_lines=functools.partial(_size, read), report=report)
+        stored.append(found)
+    return stored
+
+
+def _chunks(
+    read: Callable[[], Pairs],
+    first: int,
+    *,
+    encoder: PairEncoder,
+    sampling: SubwordSampling,
+    tag: str | None,
+) -> Iterator[StoreChunk]:
+    """Yield what the lines after the first ones add to a store."""
+    for number, chunk in enumerate(
+        encoder.chunks(read(), first=first), start=first // LINES_PER_CALL
+    ):
+        versions = [chunk.pairs]
+        if sampling.alpha:
+            versions = sample_chunk(
+                chunk, number=number, encoder=encoder, sampling=sampling, tag=tag
+            )
+        yield StoreChunk(len(chunk.keep), chunk.dropped, versions)
+
+
+def _size(read: Callable[[], Pairs]) -> int:
+    return len(read())
+
+
+def _refuse_nothing(counts: CorpusCounts, hp: Hparams) -> None:
+    if not counts.kept:
+        raise UserError(
+            f"{counts.name}: none of {counts.read} pairs is left ({counts.empty} empty, "
+            f"{counts.source_too_long} with a source over src_max_len={hp.src_max_len}, "
+            f"{counts.target_too_long} with a target over tgt_max_len={hp.tgt_max_len})."
+        )
+
+
+def _seed(hp: Hparams) -> int:
+    return 1 if hp.random_seed is None else hp.random_seed

@@ -153,7 +153,7 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
                 "segmentation alone", at_least=0),
         Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
-                "sentence, all in memory, which epochs take in turn", at_least=1),
+                "sentence, all on the disk, which epochs take in turn", at_least=1),
         Setting("src_max_len", int, 50, "training drops longer sources (subwords)", at_least=1),
         Setting("tgt_max_len", int, 50, "training drops longer targets (subwords)", at_least=1),
         Setting("src_max_len_infer", int, 512, "translation cuts longer sources (subwords)",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import line_streams
@@ -62,12 +65,6 @@ class TextLines(Sequence[str]):
         bounds = zip(self._starts[index].tolist(), self._ends[index].tolist(), strict=True)
         return [self._buffer[start:end] for start, end in bounds]
 
-    def cut(self, num_lines: int) -> TextLines:
-        """Return the first `num_lines` lines, in a buffer of their own."""
-        if num_lines >= len(self):
-            return self
-        return TextLines(self._buffer[: int(self._starts[num_lines])], name=self.name)
-
 
 def find_file(path: str | os.PathLike[str]) -> Path:
     """Return the path, or PATH.gz where only that exists."""
@@ -101,7 +98,73 @@ def read_lines(path: str | os.PathLike[str], *, errors: str | None = None) -> Te
     return TextLines(buffer, name=name)
 
 
-def _check_utf8(buffer: bytes, *, name: str, advice: str) -> None:
+@dataclass(frozen=True)
+class FileLines:
+    """The lines of files that stay on the disk, for those who read them in order.
+
+    They are those of `line_streams.StreamLines`: the rules of TextLines hold.
+
+    Args:
+        parts: UTF-8 files, plain or .gz, and how many lines of each count.
+    """
+
+    parts: tuple[tuple[Path, int], ...] = ()
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], *, most: int = 0) -> FileLines:
+        """Count the lines of a file, or take the first `most`; bytes must be UTF-8."""
+        found = find_file(path)
+        count = count_lines(found)
+        return cls(((found, min(count, most or count)),))
+
+    def __add__(self, other: FileLines) -> FileLines:
+        return FileLines(self.parts + other.parts)
+
+    def __len__(self) -> int:
+        return sum(count for _, count in self.parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return map(bytes.decode, self.encoded())
+
+    def __getitem__(self, index: slice) -> Iterator[str]:
+        chosen = itertools.islice(self.encoded(), index.start, index.stop, index.step)
+        return map(bytes.decode, chosen)
+
+    def encoded(self) -> Iterator[bytes]:
+        """Return the lines in UTF-8, without the price of decoding them."""
+        for path, count in self.parts:
+            with reading(path) as stream:
+                yield from itertools.islice(line_streams.StreamLines(stream), count)
+
+
+def count_lines(path: str | os.PathLike[str]) -> int:
+    """Return how many lines a UTF-8 file has, plain or .gz, in constant memory.
+
+    The lines are those of `line_streams.StreamLines`.
+    """
+    count, rest = 0, b""
+    with reading(path) as stream:
+        while block := stream.read(_BLOCK):
+            whole, feed, rest = (rest + block).rpartition(b"\n")
+            _check_utf8(whole, name=str(path), first_line=count + 1)
+            count += whole.count(b"\n") + len(feed)
+    _check_utf8(rest, name=str(path), first_line=count + 1)
+    return count + bool(rest)
+
+
+@contextlib.contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Yield the binary stream of a file, plain or .gz; trouble in the block is a sentence."""
+    try:
+        with line_streams.open_input(str(path)) as stream:
+            yield stream
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {error}.") from error
+
+
+def _check_utf8(
+    buffer: bytes, *, name: str, advice: str = "convert it to UTF-8", first_line: int = 1
+) -> None:
     view = memoryview(buffer)
     start = 0
     while start < len(buffer):
@@ -113,7 +176,7 @@ def _check_utf8(buffer: bytes, *, name: str, advice: str) -> None:
             str(view[start:end], "utf-8")
         except UnicodeDecodeError as error:
             position = start + error.start
-            line = buffer.count(b"\n", 0, position) + 1
+            line = buffer.count(b"\n", 0, position) + first_line
             byte = f"byte 0x{buffer[position]:02x}"
             raise UserError(
                 f"{name}, line {line}: {byte} is not valid UTF-8; {advice}."

@@ -1,15 +1,22 @@
 """Training text -> tokenizers, one for each language or one for both."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import working
+from aevnmt_tf.storage.text_files import FileLines
 from aevnmt_tf.text import sentencepiece_tokenizer, tokenizer_files
 from aevnmt_tf.text.moses import count_words
 from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from aevnmt_tf.text.tokenizer import Tokenizer
 from aevnmt_tf.text.vocabulary_tokenizer import WHITESPACE, VocabularyTokenizer
+
+# More lines than this teach a SentencePiece model nothing new, but cost memory.
+MAX_TRAINING_LINES = 2_000_000
+Lines: TypeAlias = Sequence[str] | FileLines
 
 _SPLIT = str.maketrans(dict.fromkeys(WHITESPACE, " "))
 
@@ -20,7 +27,7 @@ def split_words(line: str) -> list[str]:
 
 
 def learn_tokenizers(
-    texts: Mapping[str, Sequence[str]],
+    texts: Mapping[str, Lines],
     *,
     subword_option: str,
     vocab_size: int,
@@ -48,7 +55,7 @@ def learn_tokenizers(
     learnt: dict[str, Tokenizer] = {}
     for group in groups:
         name = " and ".join(group)
-        lines = [line for lang in group for line in texts[lang]]
+        lines = [texts[lang] for lang in group]
         whole = [word for lang in group for word in (symbols or {}).get(lang, ())]
         if subword_option == "spm":
             tokenizer: Tokenizer = _learn_sentencepiece(
@@ -57,7 +64,9 @@ def learn_tokenizers(
         else:
             limit = None if subword_option == "bpe" else vocab_size
             special = ("<unk>", sos, eos, *whole)
-            words = _frequent_words(lines, limit=limit, name=name, special=special)
+            words = _frequent_words(
+                itertools.chain(*lines), limit=limit, name=name, special=special
+            )
             tokenizer = VocabularyTokenizer(words, subword_option)
         learnt.update(dict.fromkeys(group, tokenizer))
     return learnt
@@ -73,16 +82,17 @@ def save_tokenizers(tokenizers: Mapping[str, Tokenizer], folder: Path) -> list[P
 
 
 def _learn_sentencepiece(
-    lines: Sequence[str],
+    texts: Sequence[Lines],
     vocab_size: int,
     name: str,
     report: Callable[[str], object],
     *,
     symbols: Sequence[str],
 ) -> SentencePieceTokenizer:
+    stride = max(1, -(-sum(map(len, texts)) // MAX_TRAINING_LINES))
     with working(f"SentencePiece model, {name}"):
         proto = sentencepiece_tokenizer.train(
-            lines,
+            itertools.chain.from_iterable(lines[::stride] for lines in texts),
             vocab_size=vocab_size,
             symbols=symbols,
             name=f"the training text ({name})",

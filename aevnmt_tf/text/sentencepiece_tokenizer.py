@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,6 @@ from aevnmt_tf.storage import atomic_writes
 from aevnmt_tf.text import tokenizer_files
 from aevnmt_tf.text.tokenizer import EOS, SOS, UNK, Ids, Strings, Tokenizer
 
-# More lines than this teach the model nothing new, but cost memory.
-MAX_TRAINING_LINES = 2_000_000
 # The result depends on the number of threads, so it is fixed and not taken from the machine.
 NUM_THREADS = 8
 # Pieces' scores are multiples of 2**-7.
@@ -62,6 +61,11 @@ class SentencePieceTokenizer(Tokenizer):
     def model_proto(self) -> bytes:
         """The serialised model."""
         return self._model_proto
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that decides the ids."""
+        return hashlib.sha256(self._model_proto).hexdigest()
 
     def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
@@ -140,14 +144,14 @@ def train(
       symbols: words that are one piece wherever they stand alone.
       name: what the text is called in an error message.
     """
-    lines = [line for line in lines if line.strip()]
-    if not lines:
+    filled = (line for line in lines if line.strip())
+    first = next(filled, None)
+    if first is None:
         raise UserError(f"{name} has no lines to make a subword model from.")
-    stride = -(-len(lines) // MAX_TRAINING_LINES)
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines[::stride]),
+            sentence_iterator=itertools.chain([first], filled),
             model_writer=model,
             # unigram rather than bpe: it is the one that can sample segmentations.
             model_type="unigram",

@@ -45,6 +45,11 @@ class Tokenizer(tf.Module, abc.ABC):
         """The number of ids."""
 
     @property
+    @abc.abstractmethod
+    def fingerprint(self) -> str:
+        """A digest of all that decides the ids."""
+
+    @property
     def takes_raw_text(self) -> bool:
         """Whether text goes in as people write it; else it must be in tokens already."""
         return True

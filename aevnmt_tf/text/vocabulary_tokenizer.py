@@ -1,5 +1,6 @@
 """TF-NMT vocabulary files: words separated by spaces, one id a word."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,6 +84,11 @@ class VocabularyTokenizer(Tokenizer):
     def subword_option(self) -> str:
         """How words are written: "" or "bpe"."""
         return self._subword_option
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all that decides the ids."""
+        return hashlib.sha256("\n".join(self._words).encode()).hexdigest()
 
     def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""

@@ -131,6 +131,13 @@ class TrainingLoop:
         self._watch.restore(state["clock"])
         self.reporter.cut_back(self.step, evaluated=self._evaluated == self.step)
         self.reporter.say(f"resumed at step {self.step}")
+        before = state.get("training_text", {})  # older checkpoints do not have it
+        for name, digest in self._data.digests.items():
+            if before.get(name, digest) != digest:
+                self.reporter.say(
+                    f"{name} has changed since the last checkpoint; training goes on with the"
+                    " text as it is now"
+                )
         return True
 
     def run(self) -> TrainingOutcome:
@@ -286,6 +293,7 @@ class TrainingLoop:
                     "last_evaluation": self._evaluated,
                     "progress": asdict(self.progress),
                     "clock": self._watch.state(),
+                    "training_text": self._data.digests,
                 },
             )
 

@@ -85,7 +85,13 @@ def _make_loop(
 ) -> TrainingLoop:
     hp, out_dir = prepared.hp, Path(prepared.hp.out_dir)
     x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
-    data = load_training_data(prepared.hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer)
+    data = load_training_data(
+        hp,
+        x_tokenizer=x_tokenizer,
+        y_tokenizer=y_tokenizer,
+        folder=prepared.ids,
+        report=reporter.say,
+    )
     is_chief = distribution.is_chief(strategy)
     if is_chief:
         reporter.say(data.counts.table())

@@ -47,7 +47,7 @@ def encoded():
             ids = np.repeat(np.arange(start, start + len(lengths), dtype=np.int32), lengths)
             ids[lengths.cumsum() - 1] = 2
             sides.append(Sequences.join([(ids, lengths)]))
-        return EncodedPairs(*sides, np.arange(len(x_len), dtype=np.int32))
+        return EncodedPairs(*sides)
 
     return make
 

@@ -169,12 +169,15 @@ def test_orders_are_those_of_split_mix(key, size):
     for part in key:
         state = split_mix((state + part + golden) % 2**64)
     bits = [split_mix((state + i * golden) % 2**64) >> 16 for i in range(size)]
-    assert random_order(0, size, key=key).numpy().tolist() == sorted(
+    assert random_order(0, tf.range(size, dtype=tf.int64), key=key).numpy().tolist() == sorted(
         range(size), key=bits.__getitem__
     )
     groups = np.arange(size, dtype=np.int64) % 3
     expected = sorted(range(size), key=lambda i: (i % 3, bits[i]))
-    assert random_order(groups, size, key=key).numpy().tolist() == expected
+    assert (
+        random_order(groups, tf.range(size, dtype=tf.int64), key=key).numpy().tolist()
+        == expected
+    )
 
 
 @settings(max_examples=10)

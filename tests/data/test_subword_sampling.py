@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from aevnmt_tf import text
 from aevnmt_tf.data import TrainingData, encode_pairs, read_pairs
-from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_pairs
+from aevnmt_tf.data.pair_encoding import PairEncoder
+from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_chunk
 from aevnmt_tf.text import sentencepiece_tokenizer
 
 LINES = [f"{word} {other} houses" for word in ("red", "blue", "green") for other in "abcdefgh"]
@@ -28,8 +29,10 @@ def drawn(write_pairs, subwords):
     pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
     tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
     best, _ = encode_pairs(pairs, drop_empty=True, **tokenizers)
-    limits = dict(src_max_len=best.x.lengths.max() - 1, tgt_max_len=50)
-    return best, sample_pairs(pairs, best, sampling=SAMPLING, **limits, **tokenizers)
+    limits = dict(src_max_len=int(best.x.lengths.max()) - 1, tgt_max_len=50)
+    encoder = PairEncoder(**tokenizers, **limits, drop_empty=True)
+    (chunk,) = encoder.chunks(pairs)
+    return best, sample_chunk(chunk, number=0, encoder=encoder, sampling=SAMPLING)
 
 
 def decoded(tokenizer, sequences):
@@ -44,7 +47,6 @@ def test_samples_are_of_the_pairs_that_are_kept(drawn, subwords):
     for sample in samples:
         for side in (sample.x, sample.y):
             assert decoded(subwords, side) == [line.encode() for line in LINES]
-        np.testing.assert_array_equal(sample.line, best.line)
     targets = {tuple(sample.y.ids.tolist()) for sample in samples}
     assert len(targets) == 3
 
@@ -65,10 +67,12 @@ def test_a_tag_stays_whole(write_pairs, subwords):
     pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
     tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
     ((tag,),) = subwords.encode(["houses"]).to_list()
-    best, _ = encode_pairs(pairs, drop_empty=True, **tokenizers)
-    options = dict(sampling=SubwordSampling(alpha=0.01, count=1, seed=3), **tokenizers)
+    encoder = PairEncoder(**tokenizers, drop_empty=True)
+    (chunk,) = encoder.chunks(pairs)
+    sampling = SubwordSampling(alpha=0.01, count=1, seed=3)
+    options = dict(number=0, encoder=encoder, sampling=sampling)
     for word, whole in (("houses", True), (None, False)):
-        (sample,) = sample_pairs(pairs, best, tag=word, **options)
+        (sample,) = sample_chunk(chunk, tag=word, **options)
         assert all(sample.x[i][0] == tag for i in range(len(lines))) == whole
         assert decoded(subwords, sample.x) == [line.encode() for line in lines]
         assert len({tuple(sample.x[i].tolist()) for i in range(len(lines))}) > 1
@@ -76,8 +80,8 @@ def test_a_tag_stays_whole(write_pairs, subwords):
 
 def test_seeds_of_two_runs_do_not_meet():
     seeds = [
-        SubwordSampling(0.3, count=8, seed=seed).seed_of(number)
-        for seed, number in itertools.product((1, 2, 3), range(8))
+        SubwordSampling(0.3, count=8, seed=seed).seed_of(number, chunk)
+        for seed, number, chunk in itertools.product((1, 2, 3), range(8), range(500))
     ]
     assert len(set(seeds)) == len(seeds)
 

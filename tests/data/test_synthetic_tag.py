@@ -46,7 +46,7 @@ def test_synthetic_sources_start_with_one_symbol_and_no_other_does(settings, kin
     tokenizers = {"x_tokenizer": prepared.x_tokenizer, "y_tokenizer": prepared.y_tokenizer}
     ((tag,),) = prepared.x_tokenizer.encode([TAG]).to_list()
     assert tag > 2 and prepared.x_tokenizer.decode([[tag]]).numpy()[0].decode().strip() == TAG
-    data = load_training_data(prepared.hp, **tokenizers)
+    data = load_training_data(prepared.hp, **tokenizers, folder=prepared.ids)
     # A source that is empty stays empty and is dropped; the Moses pipeline has done so before.
     dropped = 0 if "text_pipeline" in kind else 1
     counts = data.counts.corpora[-1]
@@ -87,7 +87,10 @@ def test_a_vocabulary_without_the_tag_is_refused(settings, tmp_path):
     prepared = ensure_prepared(hp, tmp_path / "run" / "text", report=lambda _: None)
     with pytest.raises(UserError, match="synthetic_tag <bt> is not one symbol of the source's"):
         load_training_data(
-            prepared.hp, x_tokenizer=prepared.x_tokenizer, y_tokenizer=prepared.y_tokenizer
+            prepared.hp,
+            x_tokenizer=prepared.x_tokenizer,
+            y_tokenizer=prepared.y_tokenizer,
+            folder=prepared.ids,
         )
 
 

@@ -227,12 +227,12 @@ def settings_of():
     return make_settings
 
 
-def test_files_to_batches(write_pairs, tokenizer, settings_of):
+def test_files_to_batches(write_pairs, tokenizer, settings_of, tmp_path):
     news = write_pairs(["w1 w2", "", "w3"], ["w4", "w5", "w6"], name="news")
     talk = write_pairs(["w7"], ["w8 " * 60], name="talk")
     write_pairs(["w9"], ["w10"], name="made", src_name="translation.en")
     hp = settings_of(train_prefix=[str(news)], synthetic_prefix=str(news.parent / "made"))
-    data = load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer)
+    data = load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer, folder=tmp_path)
     gold, synthetic = take(data.dataset(), 2)
     assert sorted(gold["x"][gold["weight"] > 0, 0]) == [4, 6]
     assert synthetic["x"][0, 0] == 12 and synthetic["corpus"][0] == 1
@@ -240,17 +240,17 @@ def test_files_to_batches(write_pairs, tokenizer, settings_of):
 
     hp = settings_of(train_prefix=[str(news), str(talk)])
     with pytest.raises(UserError, match=r"talk: none of 1 pairs is left .*tgt_max_len=50"):
-        load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer)
+        load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer, folder=tmp_path)
 
 
-def test_max_train_takes_the_first_pairs(write_pairs, tokenizer, settings_of):
+def test_max_train_takes_the_first_pairs(write_pairs, tokenizer, settings_of, tmp_path):
     prefix = write_pairs(["w1", "w2"], ["w3", "w4"])
     hp = settings_of(train_prefix=str(prefix), max_train=1)
-    data = load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer)
+    data = load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer, folder=tmp_path)
     assert data.counts.corpora[0].kept == 1
 
 
-def test_wrong_number_of_ratios_is_seen_before_reading(tokenizer, settings_of):
+def test_wrong_number_of_ratios_is_seen_before_reading(tokenizer, settings_of, tmp_path):
     hp = settings_of(train_prefix=["nowhere"], train_ratios=[1, 2])
     with pytest.raises(UserError, match="train_ratios has 2 numbers"):
-        load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer)
+        load_training_data(hp, x_tokenizer=tokenizer, y_tokenizer=tokenizer, folder=tmp_path)

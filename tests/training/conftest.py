@@ -54,7 +54,7 @@ def encoded():
             parts.append((ids, np.array([len(ids)])))
         return Sequences.join(parts)
 
-    return EncodedPairs(side(), side(), np.arange(30, dtype=np.int32))
+    return EncodedPairs(side(), side())
 
 
 @pytest.fixture

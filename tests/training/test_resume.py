@@ -198,3 +198,25 @@ def test_there_is_a_checkpoint_before_there_is_a_best(settings, training_data, t
     second.run()
     assert dev.steps == [8, 12, 16, 20]
     assert [line["step"] for line in metrics(hp) if "dev_bleu" in line] == [4, 8, 12, 16, 20]
+
+
+def test_changed_training_text_is_named_and_older_checkpoints_load(
+    settings, training_data, toy_model, tmp_path
+):
+    hp = settings(out_dir=str(tmp_path / "run"), num_train_steps=8)
+
+    def session(**digests):
+        def data(hp):
+            made = training_data(hp)
+            made.digests = digests
+            return made
+
+        return Session(hp, data, toy_model())
+
+    session().run()  # as before there were digests
+    assert "has changed" not in session(**{"train.en": "1", "train.de": "1"}).text
+    hp = hp.replace(num_train_steps=9)
+    session(**{"train.en": "1", "train.de": "1"}).run()
+    found = session(**{"train.en": "2", "train.de": "1"})
+    assert found.resumed and "train.en has changed since the last checkpoint" in found.text
+    assert "train.de" not in found.text
