@@ -1,19 +1,14 @@
 """Who may ask: the Host and Origin of REST requests, and the token of both protocols."""
 
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from aevnmt_tf.serving.server_options import LOOPBACK, ServerOptions
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # What needs no token: whether the server lives, and the files of the page.
 OPEN_PATHS = ("/", "/healthz", "/readyz")
@@ -27,7 +22,7 @@ class AccessCheck:
     Host, once that name leads here (DNS rebinding), or with its own Origin.
     """
 
-    def __init__(self, inner: App, options: ServerOptions, token: bytes | None):
+    def __init__(self, inner: ASGIApp, options: ServerOptions, token: bytes | None):
         self._inner = inner
         self._token = token
         self._named = {name.lower() for name in options.allowed_hosts or ()}

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import IO
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving import status
 from aevnmt_tf.serving.server_metrics import ServerMetrics
 
 
@@ -41,9 +42,8 @@ class AccessLog:
             try:
                 self._stream = sys.stderr if path == "-" else open(path, "a", encoding="utf-8")
             except OSError as error:
-                raise UserError(
-                    f"--access_log: cannot write {path}: {error.strerror}."
-                ) from None
+                sentence = f"--access_log: cannot write {path}: {error.strerror}."
+                raise UserError(sentence) from None
 
     @contextlib.contextmanager
     def request(self, entrypoint: str, client: str) -> Iterator[LoggedRequest]:
@@ -51,9 +51,11 @@ class AccessLog:
         start, made = time.perf_counter(), LoggedRequest(entrypoint, client)
         try:
             yield made
-        except BaseException:
-            if made.status == "OK":  # it was left, as by a client that has gone
-                made.status = "CANCELLED"
+        except Exception as error:
+            made.status = status.of(error).code
+            raise
+        except BaseException:  # it was left, as by a client that has gone
+            made.status = "CANCELLED"
             raise
         finally:
             seconds = time.perf_counter() - start
@@ -67,9 +69,8 @@ class AccessLog:
             if self._stream is not None:
                 now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
                 line = {"time": now, **vars(made), "seconds": round(seconds, 6)}
-                with contextlib.suppress(
-                    OSError, ValueError
-                ):  # a full disk is no reason to fail
+                # A full disk is no reason to fail.
+                with contextlib.suppress(OSError, ValueError):
                     print(json.dumps(line), file=self._stream, flush=True)
 
     def close(self) -> None:

@@ -11,7 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+    text_format,
+    wrappers_pb2,
+)
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.settings import check_options, option
@@ -23,8 +29,6 @@ _NUMBERS = (
     "max_enqueued_batches",
     "num_batch_threads",
 )
-
-
 _group = partial(option, group="how a server puts requests together")
 _number = partial(_group, int, at_least=1)
 
@@ -57,11 +61,13 @@ class Batching:
         check_options(self)
         if self.num_batch_threads is None:
             object.__setattr__(self, "num_batch_threads", os.cpu_count() or 1)
-        sizes = self.allowed_batch_sizes or _powers(self.max_batch_size)
+        largest = self.max_batch_size
+        powers = [2**power for power in range(largest.bit_length()) if 2**power < largest]
+        sizes = self.allowed_batch_sizes or (*powers, largest)
         object.__setattr__(self, "allowed_batch_sizes", sizes)
-        if list(sizes) != sorted(set(sizes)) or sizes[-1] != self.max_batch_size:
+        if list(sizes) != sorted(set(sizes)) or sizes[-1] != largest:
             raise UserError(
-                f"allowed_batch_sizes must grow up to max_batch_size, {self.max_batch_size}: "
+                f"allowed_batch_sizes must grow up to max_batch_size, {largest}: "
                 f"{','.join(map(str, sizes))}."
             )
 
@@ -103,53 +109,38 @@ def read(folder: Path, **changes: int) -> Batching:
         # A server's file may have settings that mean nothing here.
         content = path.read_text(encoding="utf-8") if path.exists() else ""
         message = text_format.Parse(content, _Parameters(), allow_unknown_field=True)
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        raise UserError(f"cannot read {path}: {error}.") from None
-    for name in _NUMBERS:
-        if message.HasField(name):
-            given[name] = getattr(message, name).value
-    if message.allowed_batch_sizes:
-        given["allowed_batch_sizes"] = tuple(message.allowed_batch_sizes)
-    try:
+        given |= {
+            name: getattr(message, name).value for name in _NUMBERS if message.HasField(name)
+        }
+        if message.allowed_batch_sizes:
+            given["allowed_batch_sizes"] = tuple(message.allowed_batch_sizes)
         found = Batching.of(given)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    except (OSError, UnicodeDecodeError, text_format.ParseError, UserError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
     largest = changes.get("max_batch_size", found.max_batch_size)
     sizes = [size for size in found.allowed_batch_sizes if size < largest]
     return dataclasses.replace(found, **changes, allowed_batch_sizes=(*sizes, largest))
 
 
-def _message() -> Any:
+def _parameters() -> Any:
     """Return tensorflow.serving.BatchingParameters, which tensorflow-serving-api lacks."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
-        name="batching_parameters.proto", package="aevnmt_tf", syntax="proto3"
+        name="aevnmt_tf/batching_parameters.proto",
+        package="aevnmt_tf",
+        syntax="proto3",
+        dependency=[wrappers_pb2.DESCRIPTOR.name],
     )
-    value = file.message_type.add(name="Int64Value")
-    value.field.add(name="value", number=1, type=field.TYPE_INT64, label=field.LABEL_OPTIONAL)
     message = file.message_type.add(name="BatchingParameters")
     for number, name in enumerate(_NUMBERS, 1):
-        message.field.add(
-            name=name,
-            number=number,
-            type=field.TYPE_MESSAGE,
-            type_name=".aevnmt_tf.Int64Value",
-            label=field.LABEL_OPTIONAL,
-        )
+        kind = {"type": field.TYPE_MESSAGE, "type_name": ".google.protobuf.Int64Value"}
+        message.field.add(name=name, number=number, label=field.LABEL_OPTIONAL, **kind)
     message.field.add(
         name="allowed_batch_sizes", number=6, type=field.TYPE_INT64, label=field.LABEL_REPEATED
     )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName("aevnmt_tf.BatchingParameters")
-    return message_factory.GetMessageClass(found)
+    return message_factory.GetMessages([file], descriptor_pool.Default())[
+        "aevnmt_tf.BatchingParameters"
+    ]
 
 
-_Parameters = _message()
-
-
-def _powers(largest: int) -> tuple[int, ...]:
-    sizes = [1]
-    while 2 * sizes[-1] < largest:
-        sizes.append(2 * sizes[-1])
-    return tuple(sizes) if largest <= 1 else (*sizes, largest)
+_Parameters = _parameters()

@@ -19,13 +19,10 @@ LARGEST = 2**63 - 1
 
 
 def listing(export_dir: str | os.PathLike[str]) -> dict[int, Path]:
-    """Return the versions of a folder by number."""
-    export_dir = Path(export_dir)
-    if not export_dir.is_dir():
-        return {}
-    paths = [path for path in export_dir.iterdir() if path.is_dir()]
-    numbers = [path for path in paths if path.name.isascii() and path.name.isdigit()]
-    return {int(path.name): path for path in sorted(numbers, key=lambda path: int(path.name))}
+    """Return the versions of a folder by number; other names are those of temporary folders."""
+    paths = [path for path in Path(export_dir).iterdir() if path.is_dir()]
+    numbers = {int(one.name): one for one in paths if one.name.isascii() and one.name.isdigit()}
+    return {number: numbers[number] for number in sorted(numbers) if number <= LARGEST}
 
 
 def choose(export_dir: str | os.PathLike[str], version: int | None = None) -> int:
@@ -43,7 +40,7 @@ def choose(export_dir: str | os.PathLike[str], version: int | None = None) -> in
             raise UserError(
                 f"{export_dir} is itself an exported model: give the folder around it"
             )
-        taken = listing(export_dir)
+        taken = listing(export_dir) if export_dir.exists() else {}
     if version is None:
         version = max(taken, default=0) + 1
     if not 0 <= version <= LARGEST:

@@ -1,17 +1,14 @@
 """PredictionService and ModelService of TensorFlow Serving, with its own stubs."""
 
-import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
-import numpy as np
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
-    model_pb2,
     model_service_pb2,
     model_service_pb2_grpc,
     predict_pb2,
@@ -19,17 +16,15 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-from aevnmt_tf.serving import access, model_protos, proto_tensors, status
+from aevnmt_tf.serving import access, predictions, protos, status
 from aevnmt_tf.serving.access_log import AccessLog, LoggedRequest
 from aevnmt_tf.serving.servable import ServedSignature
 from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import Report, RequestError, invalid
-from aevnmt_tf.serving.versions import Version, Versions
+from aevnmt_tf.serving.versions import Versions
 
 # Longer messages are cut, as TensorFlow Serving does: they travel in a header.
 LONGEST_MESSAGE = 1024
-# Larger requests and replies are the work of another thread than the event loop's.
-LARGE_BODY, LARGE_REPLY = 2**15, 4096
 # Connections are closed after so much silence, and when they are so old; clients open new ones.
 IDLE_SECONDS, OLDEST_SECONDS = 75, 600
 Context = Any  # grpc.aio.ServicerContext, which has no types
@@ -151,68 +146,52 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     ) -> predict_pb2.PredictResponse:
         """Run a signature."""
         with self._log.request("GRPC", context.peer()) as logged:
-            try:
-                return await self._predict(request, context, logged)
-            except Exception as error:
-                logged.status = status.of(error).code
-                raise
+            return await self._predict(request, context, logged)
 
     async def _predict(
         self, request: predict_pb2.PredictRequest, context: Context, logged: LoggedRequest
     ) -> predict_pb2.PredictResponse:
-        if not request.HasField("model_spec"):
-            raise invalid("Missing ModelSpec")
-        with self._versions.using(**_which(request.model_spec)) as version:
+        options, name = self._options, request.model_spec.name
+        with self._versions.using(**_which(request)) as version:
             signature = version.servable.signature(request.model_spec.signature_name)
-            logged.signature, logged.version = signature.name, str(version.number)
             wanted = _wanted(signature, request.output_filter)
-            is_large = request.ByteSize() > LARGE_BODY
-            inputs, words = await _call(is_large, self._inputs, request, version, signature)
-            logged.lines, logged.words = len(words), int(words.sum())
-            future = version.submit(signature.name, inputs, words=words)
-            outputs = await self._answered(future, context)
-        spec = model_protos.spec(
-            request.model_spec.name, version.number, signature=signature.name
-        )
-        outputs = {name: outputs[name] for name in wanted}
-        size = sum(array.size for array in outputs.values())
-        self._options.check_reply(size)
-        return await _call(size > LARGE_REPLY, _response, spec, outputs, signature)
-
-    def _inputs(
-        self, request: predict_pb2.PredictRequest, version: Version, signature: ServedSignature
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        inputs = proto_tensors.to_arrays(request.inputs, signature, limits=self._options)
-        return inputs, version.admit(signature, inputs, self._options)
-
-    async def _answered(self, future: Any, context: Context) -> Any:
-        """Return what the future gives; cancel it when the client's or our time is over."""
-        left = context.time_remaining()
-        most = self._options.request_timeout
-        try:
-            return await asyncio.wait_for(
-                asyncio.wrap_future(future), most if left is None else min(left, most)
+            left = context.time_remaining()
+            outputs = await predictions.predict(
+                version,
+                signature,
+                functools.partial(protos.to_arrays, request.inputs, signature, limits=options),
+                size=request.ByteSize(),
+                timeout=min(options.request_timeout, float("inf") if left is None else left),
+                options=options,
+                logged=logged,
             )
-        except asyncio.TimeoutError:
-            raise RequestError("DEADLINE_EXCEEDED", "the request took too long") from None
+
+        def write(outputs: predictions.Arrays) -> predict_pb2.PredictResponse:
+            return predict_pb2.PredictResponse(
+                model_spec=protos.spec(name, version.number, signature=signature.name),
+                outputs={
+                    key: protos.to_proto(array, signature.outputs[key].dtype)
+                    for key, array in outputs.items()
+                },
+            )
+
+        return await predictions.reply({key: outputs[key] for key in wanted}, write, options)
 
     @_with_status
     async def GetModelMetadata(
         self, request: get_model_metadata_pb2.GetModelMetadataRequest, context: Context
     ) -> get_model_metadata_pb2.GetModelMetadataResponse:
         """Return the signatures."""
-        if not request.HasField("model_spec"):
-            raise invalid("Missing ModelSpec")
+        which = _which(request)
         if not request.metadata_field:
             raise invalid("GetModelMetadataRequest must specify at least one metadata_field")
         for field in request.metadata_field:
             if field != "signature_def":
                 raise invalid(f"Metadata field {field} is not supported")
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        with self._versions.using(**_which(request.model_spec)) as version:
-            name = request.model_spec.name
-            response.model_spec.CopyFrom(model_protos.spec(name, version.number))
-            response.metadata["signature_def"].Pack(model_protos.signatures(version))
+        with self._versions.using(**which) as version:
+            response.model_spec.CopyFrom(protos.spec(which["name"], version.number))
+            response.metadata["signature_def"].Pack(protos.signatures(version))
         return response
 
     @_with_status
@@ -225,10 +204,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Refuse: no signature does this."""
         raise status.no_such_method("regress")
 
-    @_with_status
-    async def MultiInference(self, request: Any, context: Context) -> Any:
-        """Refuse: no signature does this."""
-        raise status.no_such_method("classify")
+    MultiInference = Classify
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
@@ -241,12 +217,10 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     @_with_status
     async def GetModelStatus(self, request: Any, context: Context) -> Any:
         """Return the state of one version or of all."""
-        if not request.HasField("model_spec"):
-            raise invalid("Missing ModelSpec")
-        which = _which(request.model_spec)
+        which = _which(request)
         if label := which.pop("label"):
             which["number"] = self._versions.number_of(label)
-        return model_protos.status(self._versions.states(**which))
+        return protos.status(self._versions.states(**which))
 
     @_with_status
     async def HandleReloadConfigRequest(self, request: Any, context: Context) -> Any:
@@ -254,35 +228,23 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         raise RequestError("UNIMPLEMENTED", "the model is chosen with --export_dir")
 
 
-async def _call(in_thread: bool, function: Callable[..., Any], *args: Any) -> Any:
-    return await asyncio.to_thread(function, *args) if in_thread else function(*args)
-
-
-def _response(
-    spec: model_pb2.ModelSpec, outputs: Mapping[str, np.ndarray], signature: ServedSignature
-) -> predict_pb2.PredictResponse:
-    response = predict_pb2.PredictResponse(model_spec=spec)
-    for name, array in outputs.items():
-        proto = proto_tensors.to_proto(array, signature.outputs[name].dtype)
-        response.outputs[name].CopyFrom(proto)
-    return response
-
-
-def _which(model_spec: model_pb2.ModelSpec) -> dict[str, Any]:
-    number = model_spec.version.value if model_spec.HasField("version") else None
-    return {"name": model_spec.name, "number": number, "label": model_spec.version_label}
+def _which(request: Any) -> dict[str, Any]:
+    """Return the model, version and label that a request names."""
+    if not request.HasField("model_spec"):
+        raise invalid("Missing ModelSpec")
+    spec = request.model_spec
+    number = spec.version.value if spec.HasField("version") else None
+    return {"name": spec.name, "number": number, "label": spec.version_label}
 
 
 def _wanted(signature: ServedSignature, output_filter: Sequence[str]) -> list[str]:
     """Return the outputs that a request asks for; all where it names none."""
-    seen: set[str] = set()
-    for name in output_filter:
+    for number, name in enumerate(output_filter):
         if name not in signature.outputs:
             raise invalid(
                 f"output tensor alias not found in signature: {name} Outputs expected to be in "
                 f"the set {{{','.join(signature.outputs)}}}."
             )
-        if name in seen:
+        if name in output_filter[:number]:
             raise invalid(f"duplicate output tensor alias: {name}")
-        seen.add(name)
     return list(output_filter) or list(signature.outputs)

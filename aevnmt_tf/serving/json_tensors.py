@@ -5,6 +5,7 @@ or `inputs` (columns: a value, or an object with one for each input). The reply 
 `predictions` in rows or `outputs` in columns. The name of a single output is left out.
 """
 
+import base64
 import json
 import math
 from collections.abc import Mapping
@@ -13,13 +14,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf.serving.json_values import is_base64, quoted, to_json, to_tensor
-from aevnmt_tf.serving.servable import ServedSignature, TensorForm
+from aevnmt_tf.serving.servable import Forms, ServedSignature
 from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError, invalid
 
-# More axes than any tensor has.
-DEEPEST = 32
+LONGEST_QUOTE = 200  # error messages quote the request up to here
+_TYPES = {type(None): "Null", dict: "Object", list: "Array", str: "String"}
+_NAMES = {"float32": "float", "float64": "double"}
 
 
 def parse(body: bytes) -> dict:
@@ -37,7 +38,7 @@ def parse(body: bytes) -> dict:
     except (ValueError, RecursionError) as error:  # a number or a nesting without end
         raise invalid(f"JSON Parse error: {error}") from None
     if not isinstance(document, dict):
-        raise invalid(f"JSON Value: {quoted(document)} Is not object")
+        raise invalid(f"JSON Value: {_quoted(document)} Is not object")
     return document
 
 
@@ -46,7 +47,7 @@ def signature_name(document: dict) -> str:
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
-            f"JSON Value: {quoted(document)} not formatted correctly. "
+            f"JSON Value: {_quoted(document)} not formatted correctly. "
             "'signature_name' key must be a string value."
         )
     return name
@@ -58,27 +59,17 @@ def inputs(
     """Return the tensors of a request, for a signature's inputs."""
     if "instances" in document and "inputs" in document:
         raise invalid(
-            f"JSON Value: {quoted(document)} Not formatted correctly expecting only one of "
+            f"JSON Value: {_quoted(document)} Not formatted correctly expecting only one of "
             "'inputs' or 'instances' keys to exist "
         )
-    if "instances" in document:
-        rows = document["instances"]
-        if not isinstance(rows, list):
-            raise invalid(
-                f"JSON Value: {quoted(document)} Excepting 'instances' to be an list/array"
-            )
-        if not rows:
-            raise invalid(f"JSON Value: {quoted(document)} No values in 'instances' array")
-        limits.check_lines(len(rows))
-        return _from_rows(rows, signature.inputs)
+    forms = signature.inputs
     if "inputs" in document:
-        return _from_columns(document["inputs"], signature.inputs)
-    raise invalid("Missing 'inputs' or 'instances' key")
-
-
-def is_rows(document: dict) -> bool:
-    """Return whether the reply has rows, too."""
-    return "instances" in document
+        columns = _columns(document["inputs"], forms)
+    elif "instances" in document:
+        columns = _columns_of_rows(document["instances"], forms, limits)
+    else:
+        raise invalid("Missing 'inputs' or 'instances' key")
+    return {name: _array(columns[name], name, form) for name, form in forms.items()}
 
 
 def reply(outputs: Mapping[str, np.ndarray], *, rows: bool) -> dict:
@@ -93,9 +84,8 @@ def reply(outputs: Mapping[str, np.ndarray], *, rows: bool) -> dict:
         raise invalid("Tensors have inconsistent batch size")
     if len(columns) == 1:
         return {"predictions": next(iter(columns.values()))}
-    names = list(columns)
     lines = zip(*columns.values(), strict=True)
-    return {"predictions": [dict(zip(names, line, strict=True)) for line in lines]}
+    return {"predictions": [dict(zip(columns, line, strict=True)) for line in lines]}
 
 
 def dumps(document: Any) -> bytes:
@@ -108,134 +98,136 @@ def dumps(document: Any) -> bytes:
 # Requests.
 
 
-def _from_rows(rows: list, specs: Mapping[str, TensorForm]) -> dict[str, np.ndarray]:
+def _columns(value: Any, forms: Forms) -> dict[str, Any]:
+    if not _is_object(value):
+        if len(forms) > 1:
+            raise invalid(
+                "inputs is a plain value/list, but expecting an object as multiple input "
+                "tensors required as per tensorinfo_map"
+            )
+        return dict.fromkeys(forms, value)
+    for name in forms:
+        if name not in value:
+            raise invalid(f"Missing named input: {name} in 'inputs' object.")
+    return value
+
+
+def _columns_of_rows(rows: Any, forms: Forms, limits: ServerOptions) -> dict[str, list]:
+    if not isinstance(rows, list):
+        raise invalid(f"JSON Value: {_quoted(rows)} Excepting 'instances' to be an list/array")
+    if not rows:
+        raise invalid("No values in 'instances' array")
+    limits.check_lines(len(rows))
     are_objects = _is_object(rows[0])
-    if not are_objects and len(specs) > 1:
+    if not are_objects and len(forms) > 1:
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input "
             "tensors required as per tensorinfo_map"
         )
-    values: dict[str, list] = {name: [] for name in specs}
-    shapes: dict[str, tuple[int, ...]] = {}
-    only = next(iter(specs))
     for number, row in enumerate(rows):
         if _is_object(row) != are_objects:
             kinds = ("object", "list") if are_objects else ("value/list", "object")
             raise invalid(
                 f"Expecting {kinds[0]} but got {kinds[1]} at item {number} of input list"
             )
-        for name, value in row.items() if are_objects else [(only, row)]:
-            where = f" key: {name}" if are_objects else ""
-            try:
-                if name not in specs:
-                    raise invalid(f"JSON object: does not have named input: {name}")
-                shape, flat = _tensor(value, name, specs[name], leading=1)
-                _check_same(shapes.setdefault(name, shape), shape)
-            except RequestError as error:
-                raise invalid(
-                    f"Failed to process element: {number}{where} of 'instances' list. "
-                    f"Error: INVALID_ARGUMENT: {error}"
-                ) from None
-            values[name] += flat
-        if are_objects and row.keys() != specs.keys():
+        if are_objects and row.keys() != forms.keys():
             raise invalid(
                 f"Failed to process element: {number} of 'instances' list. JSON object: "
-                f"{quoted(row)} keys must be equal to: {','.join(specs)}"
+                f"{_quoted(row)} keys must be equal to: {','.join(forms)}"
             )
-    return {
-        name: _array(values[name], (len(rows), *shapes[name]), spec)
-        for name, spec in specs.items()
-    }
+    return {name: [row[name] for row in rows] if are_objects else rows for name in forms}
 
 
-def _check_same(first: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    if shape != first:
-        raise invalid(f"Expecting shape {_shown(first)} but got: {_shown(shape)}")
+def _array(value: Any, name: str, form: tf.TensorSpec) -> np.ndarray:
+    """Return the tensor of nested lists."""
+    found = np.array(value, dtype=object)
+    if form.shape.rank not in (None, found.ndim):
+        raise invalid(
+            f"JSON Value: {_quoted(value)} has {found.ndim} levels of lists of equal length, "
+            f"and input {name} needs {form.shape.rank}"
+        )
+    flat = np.empty(found.size, dtype=form.dtype.as_numpy_dtype)
+    for number, one in enumerate(found.ravel()):
+        try:
+            flat[number] = _to_tensor(one, form.dtype)
+        except RequestError as error:
+            place = "".join(f"[{int(n)}]" for n in np.unravel_index(number, found.shape))
+            raise invalid(f"Failed to process element: {name}{place}. {error}") from None
+    return flat.reshape(found.shape)
 
 
-def _shown(shape: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, shape))}]"
-
-
-def _from_columns(value: Any, specs: Mapping[str, TensorForm]) -> dict[str, np.ndarray]:
-    if not _is_object(value):
-        if len(specs) > 1:
+def _to_tensor(value: Any, dtype: tf.DType) -> Any:
+    """Return one value, where it is of the type and loses nothing by it."""
+    kind = _NAMES.get(dtype.name, dtype.name)
+    if dtype == tf.string and isinstance(value, str | dict):
+        return _to_bytes(value)
+    if dtype == tf.bool and isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if dtype.is_integer and isinstance(value, int) and dtype.min <= value <= dtype.max:
+            return value
+        if dtype.is_floating:
+            # Whole numbers must be exact, others not too large.
+            is_whole = isinstance(value, int)
+            exact = 2 ** (np.finfo(dtype.as_numpy_dtype).nmant + 1)
+            most = exact - 1 if is_whole else float(dtype.max)
+            if not (is_whole or math.isfinite(value)) or abs(value) <= most:
+                return float(value)
             raise invalid(
-                "inputs is a plain value/list, but expecting an object as multiple input "
-                "tensors required as per tensorinfo_map"
+                f"Cannot convert JSON value: {_quoted(value)} to {kind} without loss of "
+                "precision."
             )
-        value = {next(iter(specs)): value}
-    arrays = {}
-    for name, spec in specs.items():
-        if name not in value:
-            raise invalid(f"Missing named input: {name} in 'inputs' object.")
-        shape, flat = _tensor(value[name], name, spec, leading=0)
-        arrays[name] = _array(flat, shape, spec)
-    return arrays
+    found = str(value) if isinstance(value, bool) else _TYPES.get(type(value), "Number")
+    raise invalid(f"JSON Value: {_quoted(value)} Type: {found} is not of expected type: {kind}")
+
+
+def _to_bytes(value: str | dict) -> bytes:
+    if isinstance(value, str):
+        try:
+            return value.encode("utf-8")
+        except UnicodeEncodeError:
+            sentence = "JSON Parse error: The surrogate pair in string is invalid."
+            raise invalid(sentence) from None
+    if _is_object(value):
+        raise invalid(f"JSON Value: {_quoted(value)} not formatted correctly for base64 data")
+    word = "".join(value["b64"].split()).rstrip("=")
+    try:
+        return base64.b64decode(word + "=" * (-len(word) % 4), validate=True)
+    except ValueError:
+        raise invalid("Unable to base64 decode") from None
 
 
 def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and not is_base64(value)
+    """Return whether a value is an object, and not {"b64": "..."}, which stands for bytes."""
+    return isinstance(value, dict) and not (
+        len(value) == 1 and isinstance(value.get("b64"), str)
+    )
 
 
-def _array(flat: list, shape: tuple[int, ...], spec: TensorForm) -> np.ndarray:
-    array = np.empty(len(flat), dtype=spec.dtype.as_numpy_dtype)
-    array[:] = flat
-    return array.reshape(shape)
-
-
-def _tensor(
-    value: Any, name: str, spec: TensorForm, *, leading: int
-) -> tuple[tuple[int, ...], list]:
-    """Return the shape and the flat values of a nested list; `leading` axes are around it."""
-    shape: list[int] = []
-    inner = value
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        if len(shape) > DEEPEST:
-            raise invalid(f"input {name} is nested more than {DEEPEST} deep")
-        if not inner:
-            break
-        inner = inner[0]
-    rank = None if spec.shape is None else len(spec.shape) - leading
-    if rank is not None and len(shape) != rank:
-        raise invalid(
-            f"JSON Value: {quoted(value)} has {len(shape)} levels of lists, and input {name} "
-            f"needs {rank}"
-        )
-    flat: list = []
-    _fill(value, 0, tuple(shape), spec.dtype, flat)
-    return tuple(shape), flat
-
-
-def _fill(value: Any, level: int, shape: tuple[int, ...], dtype: tf.DType, flat: list) -> None:
-    if not isinstance(value, list):
-        if level != len(shape):
-            raise invalid(
-                f"JSON Value: {quoted(value)} found at incorrect level: {level + 1} in the "
-                f"JSON DOM. Expected at level: {len(shape)}"
-            )
-        flat.append(to_tensor(value, dtype))
-        return
-    if level >= len(shape):
-        raise invalid(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
-    if len(value) != shape[level]:
-        raise invalid(
-            f"Encountered list at unexpected size: {len(value)} at level: {level} "
-            f"expected size: {shape[level]}"
-        )
-    for inner in value:
-        _fill(inner, level + 1, shape, dtype, flat)
+def _quoted(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = "..."
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
 
 
 # Replies.
 
 
 def _to_json(name: str, array: np.ndarray) -> Any:
-    as_bytes = name.endswith("_bytes")
-    flat = [to_json(value, as_bytes) for value in array.ravel()]
-    for axis in range(array.ndim - 1, 0, -1):
-        size = array.shape[axis]
-        number = math.prod(array.shape[:axis])
-        flat = [flat[size * row : size * (row + 1)] for row in range(number)]
-    return flat if array.ndim else flat[0]
+    flat = np.empty(array.size, object)
+    flat[:] = [_value(value, name.endswith("_bytes")) for value in array.ravel()]
+    return flat.reshape(array.shape).tolist()
+
+
+def _value(value: Any, as_base64: bool) -> Any:
+    """Return one value; null where JSON has no such number."""
+    if isinstance(value, bytes):
+        if as_base64:
+            return {"b64": base64.b64encode(value).decode("ascii")}
+        return value.decode("utf-8", errors="replace")
+    if isinstance(value, np.floating):
+        # The shortest number that is this one: 0.2 and not 0.20000000298023224.
+        return float(str(value)) if np.isfinite(value) else None
+    return value.item() if isinstance(value, np.generic) else value

@@ -3,32 +3,31 @@
 import asyncio
 import re
 import zlib
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
 from google.protobuf import json_format
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from aevnmt_tf.serving import json_tensors, model_protos
-from aevnmt_tf.serving.access import AccessCheck, App, Receive, Scope, Send
+from aevnmt_tf.serving import json_tensors, predictions, protos
+from aevnmt_tf.serving.access import AccessCheck
 from aevnmt_tf.serving.access_log import AccessLog, LoggedRequest
-from aevnmt_tf.serving.json_values import LONGEST_QUOTE
+from aevnmt_tf.serving.export_folder import LARGEST
+from aevnmt_tf.serving.json_tensors import LONGEST_QUOTE
 from aevnmt_tf.serving.servable import DEFAULT_SIGNATURE
 from aevnmt_tf.serving.server_metrics import CONTENT_TYPE, ServerMetrics
 from aevnmt_tf.serving.server_options import ServerOptions, too_large
 from aevnmt_tf.serving.status import Report, RequestError, invalid, no_such_method
-from aevnmt_tf.serving.versions import HIGHEST, Version, Versions
+from aevnmt_tf.serving.versions import Versions
 
 PAGE = Path(__file__).parent / "page"
 
@@ -41,9 +40,7 @@ _STATUS = re.compile(
     rf"/v1/models(?:/(?P<name>[^/:]+))?{_WHICH}(?P<metadata>/metadata)?", re.I | re.A
 )
 
-# Documents above these sizes are read and written by another thread than the event loop's.
-LARGE_BODY, LARGE_REPLY = 2**15, 4096
-
+MOST_DISCARDED = 2**26  # bytes that are read of a body that is too large
 # Of every reply.
 HEADERS = [
     ("X-Content-Type-Options", "nosniff"),
@@ -61,7 +58,7 @@ def app(
     report: Report,
     token: bytes | None = None,
     page: Path = PAGE,
-) -> App:
+) -> ASGIApp:
     """Return the ASGI app for a model.
 
     `report` gets a sentence about every error that is ours.
@@ -75,14 +72,25 @@ def app(
         ]
         return Response(metrics.exposition(queues), media_type=CONTENT_TYPE)
 
-    def refused(request: Request, error: Exception) -> Response:
+    async def health(request: Request) -> Response:
+        current = versions.current
+        document = {
+            "status": "no version is ready" if current is None else "ok",
+            "model": versions.model_name,
+            "version": current,
+        }
+        # /healthz: it lives; /readyz: it serves a version.
+        is_good = current is not None or request.url.path == "/healthz"
+        return _json(document, 200 if is_good else 503)
+
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return _json({"error": error.detail}, error.status_code, error.headers)
 
     api = Api(versions, options=options, log=log, report=report)
     routes: list[BaseRoute] = [
-        Route("/healthz", _Health(versions, needs_version=False)),
-        Route("/readyz", _Health(versions, needs_version=True)),
+        Route("/healthz", health),
+        Route("/readyz", health),
         Route("/monitoring/prometheus/metrics", expose),
     ]
     # TensorFlow Serving does not mind about case.
@@ -106,24 +114,6 @@ class _PageFiles(StaticFiles):
         return await super().get_response(path, scope)
 
 
-class _Health:
-    """/healthz: 200 as long as the server lives; /readyz: as long as it serves a version."""
-
-    def __init__(self, versions: Versions, *, needs_version: bool):
-        self._versions = versions
-        self._needs_version = needs_version
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in ("GET", "HEAD"):
-            raise HTTPException(405, headers={"Allow": "GET, HEAD"})
-        current = self._versions.current
-        document = {"status": "ok", "model": self._versions.model_name, "version": current}
-        is_good = current is not None or not self._needs_version
-        if current is None:
-            document["status"] = "no version is ready"
-        await _json(document, 200 if is_good else 503)(scope, receive, send)
-
-
 class Api:
     """Everything below /v1/."""
 
@@ -142,14 +132,14 @@ class Api:
         try:
             response = await self._answer(request)
         except RequestError as error:
+            if error.code == "CANCELLED":  # nobody is there to read it
+                return
             if error.is_ours:
                 self._report(f"{request.method} {scope['path']}: {error.message}")
             headers = {"Retry-After": "1"} if error.http_status in (429, 503) else {}
             if error.http_status in (408, 413, 503):  # the rest of the body may still come
                 headers["Connection"] = "close"
             response = _json({"error": error.message}, error.http_status, headers)
-        except ClientDisconnect:
-            return
         except Exception as error:
             self._report(f"{request.method} {scope['path']}: {type(error).__name__}: {error}")
             response = _json({"error": "internal error"}, 500)
@@ -165,15 +155,7 @@ class Api:
                 raise no_such_method(match["method"].lower())
             client = request.client.host if request.client else ""
             with self._log.request("REST", client) as logged:
-                try:
-                    return await self._predict(request, which, logged)
-                except RequestError as error:
-                    logged.status = error.code
-                    raise
-                except Exception as error:
-                    is_gone = isinstance(error, ClientDisconnect)
-                    logged.status = "CANCELLED" if is_gone else "INTERNAL"
-                    raise
+                return await self._predict(request, which, logged)
         if request.method == "GET" and (match := _STATUS.fullmatch(path)):
             if match["name"] is None:
                 if path.rstrip("/").lower() != "/v1/models":
@@ -186,15 +168,15 @@ class Api:
     def _status(self, which: dict[str, Any]) -> Response:
         label = which["label"]
         number = self._versions.number_of(label) if label else which["number"]
-        response = model_protos.status(self._versions.states(which["name"], number=number))
+        response = protos.status(self._versions.states(which["name"], number=number))
         return _json(
             json_format.MessageToDict(response, always_print_fields_with_no_presence=True)
         )
 
     def _metadata(self, which: dict[str, Any]) -> Response:
         with self._versions.using(**which) as version:
-            spec = model_protos.spec(which["name"], version.number)
-            signatures = model_protos.signatures(version)
+            spec = protos.spec(which["name"], version.number)
+            signatures = protos.signatures(version)
             text = version.servable.text
         to_dict = partial(
             json_format.MessageToDict,
@@ -209,30 +191,39 @@ class Api:
     async def _predict(
         self, request: Request, which: dict[str, Any], logged: LoggedRequest
     ) -> Response:
-        deadline = asyncio.get_running_loop().time() + self._options.request_timeout
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._options.request_timeout
         body = bytearray()
         try:
             await self._read(request, body)
-            # What is large is looked at by another thread than the event loop's.
-            call = run_in_threadpool if len(body) > LARGE_BODY else _at_once
-            document = await call(self._document, request, bytes(body))
+            is_large = len(body) > predictions.LARGE_BODY
+            document = await predictions.call(is_large, self._document, request, bytes(body))
             name = json_tensors.signature_name(document) or DEFAULT_SIGNATURE
             with self._versions.using(**which) as version:
-                if name not in version.servable.signatures:
+                signature = version.servable.signatures.get(name)
+                if signature is None:
                     raise invalid(
                         f'Serving signature name: "{name}" not found in signature def'
                     )
-                logged.signature, logged.version = name, str(version.number)
-                inputs, words = await call(self._inputs, document, version, name)
-                logged.lines, logged.words = len(words), int(words.sum())
-                future = version.submit(name, inputs, words=words)
-                outputs = await _answered(request, future, deadline)
+                outputs = await predictions.predict(
+                    version,
+                    signature,
+                    partial(json_tensors.inputs, document, signature, limits=self._options),
+                    size=len(body),
+                    timeout=deadline - clock(),
+                    options=self._options,
+                    logged=logged,
+                    # After the body nothing but http.disconnect comes.
+                    gone=asyncio.ensure_future(request.receive()),
+                )
         finally:
             self._bytes_in_flight -= len(body)
-        size = sum(array.size for array in outputs.values())
-        self._options.check_reply(size)
-        call = run_in_threadpool if size > LARGE_REPLY else _at_once
-        content = await call(_reply, outputs, json_tensors.is_rows(document))
+        has_rows = "instances" in document
+
+        def write(outputs: predictions.Arrays) -> bytes:
+            return json_tensors.dumps(json_tensors.reply(outputs, rows=has_rows))
+
+        content = await predictions.reply(outputs, write, self._options)
         return Response(content, media_type="application/json")
 
     def _document(self, request: Request, body: bytes) -> dict[str, Any]:
@@ -245,65 +236,50 @@ class Api:
             )
         return json_tensors.parse(body)
 
-    def _inputs(
-        self, document: dict[str, Any], version: Version, name: str
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        signature = version.servable.signatures[name]
-        inputs = json_tensors.inputs(document, signature, limits=self._options)
-        return inputs, version.admit(signature, inputs, self._options)
-
     async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the body, unless it is too long or too slow; what is read is in flight."""
+        """Read the body, unless it is too long or too slow; what is read is in flight.
+
+        The rest of a body that is too long is read, too, but not kept: a client that is still
+        sending would not see the answer.
+        """
         most = self._options.max_request_bytes
         # Not a number: the HTTP server has refused it before.
         announced = request.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > most:
+        is_too_large = announced.isdigit() and int(announced) > most
+        if is_too_large and "expect" in request.headers:  # it waits for a word before it sends
             raise too_large(most)
 
         async def read() -> None:
+            nonlocal is_too_large
+            size = 0
             async for part in request.stream():
-                if len(body) + len(part) > most:
-                    raise too_large(most)
-                if self._bytes_in_flight + len(part) > self._options.max_bytes_in_flight:
-                    raise RequestError("UNAVAILABLE", "too many bytes are in flight")
-                self._bytes_in_flight += len(part)
-                body.extend(part)
+                size += len(part)
+                is_too_large = is_too_large or size > most
+                if is_too_large and size > MOST_DISCARDED:
+                    return
+                if not is_too_large:
+                    if self._bytes_in_flight + len(part) > self._options.max_bytes_in_flight:
+                        raise RequestError("UNAVAILABLE", "too many bytes are in flight")
+                    self._bytes_in_flight += len(part)
+                    body.extend(part)
 
         try:
             await asyncio.wait_for(read(), self._options.read_timeout)
         except asyncio.TimeoutError:
-            raise RequestError(
-                "DEADLINE_EXCEEDED", "the body came too slowly", http_status=408
-            ) from None
-
-
-async def _answered(request: Request, future: Future, deadline: float) -> Any:
-    """Return what the future gives.
-
-    It is cancelled when the client hangs up or the time is over: what has not started of it is
-    not run.
-    """
-    answer = asyncio.wrap_future(future)
-    gone = asyncio.ensure_future(request.receive())  # after the body: http.disconnect alone
-    left = deadline - asyncio.get_running_loop().time()
-    try:
-        await asyncio.wait({answer, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            return answer.result()
-        if gone.done():
-            raise ClientDisconnect
-        raise RequestError(
-            "DEADLINE_EXCEEDED", "the request took too long: see --request_timeout"
-        )
-    finally:
-        answer.cancel()
-        gone.cancel()
+            if not is_too_large:
+                raise RequestError(
+                    "DEADLINE_EXCEEDED", "the body came too slowly", http_status=408
+                ) from None
+        except ClientDisconnect:
+            raise RequestError("CANCELLED", "the client has gone") from None
+        if is_too_large:
+            raise too_large(most)
 
 
 def _which(match: re.Match[str]) -> dict[str, Any]:
     """Return the model, version and label that a path names."""
     number = match["version"]
-    if number is not None and (len(number) > 19 or int(number) > HIGHEST):
+    if number is not None and (len(number) > 19 or int(number) > LARGEST):
         raise invalid(f"Failed to convert version: {number[:40]} to numeric.")
     return {
         "name": unquote(match["name"]),
@@ -323,14 +299,6 @@ def _unzipped(body: bytes, most: int) -> bytes:
     if not reader.eof:
         raise invalid("the body is not gzip: it ends early")
     return text
-
-
-def _reply(outputs: Mapping[str, np.ndarray], is_rows: bool) -> bytes:
-    return json_tensors.dumps(json_tensors.reply(outputs, rows=is_rows))
-
-
-async def _at_once(function: Callable[..., Any], *args: Any) -> Any:
-    return function(*args)
 
 
 def _json(

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -11,48 +11,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the ops of SentencePiece
-from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
+from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.eager.cancellation import CancellationManager
 from tensorflow_serving.apis import prediction_log_pb2
 
-from aevnmt_tf.serving import export_record, op_check, proto_tensors, warmup, word_counts
+from aevnmt_tf.serving import export_record, op_check, protos, warmup, word_counts
 from aevnmt_tf.serving.status import RequestError, invalid
 
 DEFAULT_SIGNATURE = "serving_default"
-
-
-@dataclasses.dataclass(frozen=True)
-class TensorForm:
-    """What a tensor of a signature must be; an unknown length is None."""
-
-    dtype: tf.DType
-    shape: tuple[int | None, ...] | None
-
-    @classmethod
-    def of(cls, info: meta_graph_pb2.TensorInfo) -> "TensorForm":
-        """Return the form of a TensorInfo of a signature."""
-        shape = None
-        if not info.tensor_shape.unknown_rank:
-            sizes = [dim.size for dim in info.tensor_shape.dim]
-            shape = tuple(None if size < 0 else size for size in sizes)
-        return cls(tf.dtypes.as_dtype(info.dtype), shape)
-
-    def check(self, name: str, dtype: tf.DType, shape: tuple[int, ...]) -> None:
-        """Refuse a tensor that the graph could not take."""
-        if dtype != self.dtype:
-            raise invalid(f"input {name} must be {self.dtype.name}, not {dtype.name}")
-        if self.shape is None:
-            return
-        fits = len(shape) == len(self.shape) and all(
-            wanted in (None, size) for wanted, size in zip(self.shape, shape, strict=True)
-        )
-        if not fits:
-            wanted = ["?" if size is None else size for size in self.shape]
-            raise invalid(f"input {name} must have shape {_shown(wanted)}, not {_shown(shape)}")
-
-
-def _shown(shape: Iterable[object]) -> str:
-    return f"[{','.join(map(str, shape))}]"
+Forms = Mapping[str, tf.TensorSpec]  # what tensors of a signature must be
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +27,15 @@ class ServedSignature:
     """The named inputs and outputs of one function."""
 
     name: str
-    inputs: Mapping[str, TensorForm]
-    outputs: Mapping[str, TensorForm]
+    inputs: Forms
+    outputs: Forms
 
     def check(self, inputs: Mapping[str, np.ndarray]) -> int:
         """Refuse inputs that the graph could not take in a batch; return how many rows."""
         self.check_names(inputs)
         for name, array in inputs.items():
             dtype = tf.string if array.dtype == object else tf.dtypes.as_dtype(array.dtype)
-            self.inputs[name].check(name, dtype, array.shape)
+            self.check_input(name, dtype, array.shape)
         # The words of TensorFlow Serving, whose batching needs the same.
         if any(array.ndim == 0 for array in inputs.values()):
             raise invalid("Batching Run() input tensors must have at least one dimension")
@@ -80,14 +47,26 @@ class ServedSignature:
             raise invalid("the inputs have no rows")
         return number
 
+    def check_input(self, name: str, dtype: tf.DType, shape: Sequence[int]) -> None:
+        """Refuse a tensor that the graph could not take."""
+        form = self.inputs[name]
+        if dtype != form.dtype:
+            raise invalid(f"input {name} must be {form.dtype.name}, not {dtype.name}")
+        if not form.shape.is_compatible_with(shape):
+            wanted = ["?" if size is None else size for size in form.shape.as_list()]
+            raise invalid(f"input {name} must have shape {_shown(wanted)}, not {_shown(shape)}")
+
     def num_values(self, words: np.ndarray) -> int:
         """Return how many values the answer to rows of so many words has, if known.
 
         An unknown length of an output is taken to be that of the longest row.
         """
         longest = int(words.max())
-        shapes = [form.shape[1:] for form in self.outputs.values() if form.shape]
-        sizes = [[longest if size is None else size for size in shape] for shape in shapes]
+        sizes = [
+            [longest if size is None else size for size in form.shape.as_list()[1:]]
+            for form in self.outputs.values()
+            if form.shape.rank
+        ]
         return len(words) * sum(map(math.prod, sizes))
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -110,11 +89,17 @@ class Servable:
         folder = Path(folder)
         self.folder = folder
         model = op_check.read(folder)
-        self.signature_defs = _signature_defs(model, folder)
+        graphs = [one for one in model.meta_graphs if "serve" in one.meta_info_def.tags]
+        if not graphs:
+            raise invalid(f"{folder / op_check.MODEL_FILE} has no graph for serving")
+        # As the file has them, for clients that ask.
+        self.signature_defs = dict(graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder), tags=["serve"])
         self._functions = dict(self._model.signatures)
         self.signatures = {
-            name: _signature(name, self.signature_defs[name]) for name in self._functions
+            name: ServedSignature(name, _forms(one.inputs), _forms(one.outputs))
+            for name, one in self.signature_defs.items()
+            if name in self._functions
         }
         self.manifest = _manifest(folder)
         self.widths = word_counts.widths(self.manifest)
@@ -173,7 +158,7 @@ class Servable:
             if log.HasField("predict_log"):
                 request = log.predict_log.request
                 signature = self.signature(request.model_spec.signature_name)
-                inputs = proto_tensors.to_arrays(request.inputs, signature)
+                inputs = protos.to_arrays(request.inputs, signature)
                 signature.check(inputs)
                 self.run(signature.name, inputs)
         return count
@@ -184,22 +169,15 @@ def _array(tensor: tf.Tensor) -> np.ndarray:
     return array.astype(object) if tensor.dtype == tf.string else array
 
 
-def _signature(name: str, definition: meta_graph_pb2.SignatureDef) -> ServedSignature:
-    sides = (
-        {key: TensorForm.of(info) for key, info in sorted(side.items())}
-        for side in (definition.inputs, definition.outputs)
-    )
-    return ServedSignature(name, *sides)
+def _forms(infos: Mapping[str, meta_graph_pb2.TensorInfo]) -> Forms:
+    return {
+        name: tf.TensorSpec(tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype))
+        for name, info in sorted(infos.items())
+    }
 
 
-def _signature_defs(
-    model: saved_model_pb2.SavedModel, folder: Path
-) -> dict[str, meta_graph_pb2.SignatureDef]:
-    """Return the signatures as the file has them, for clients that ask."""
-    for graph in model.meta_graphs:
-        if "serve" in graph.meta_info_def.tags:
-            return dict(graph.signature_def)
-    raise invalid(f"{folder / op_check.MODEL_FILE} has no graph for serving")
+def _shown(shape: Iterable[object]) -> str:
+    return f"[{','.join(map(str, shape))}]"
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -76,8 +76,9 @@ class Server:
                         f"warning: everybody who reaches {options.host} can use the model; "
                         "--token_file lets in only those who know a token"
                     )
-                with self._signals() if handle_signals else contextlib.nullcontext():
-                    await self._serve(self._web_server(log), listener, grpc_server, ready)
+                if handle_signals:
+                    self._handle_signals()
+                await self._serve(self._web_server(log), listener, grpc_server, ready)
         finally:
             await asyncio.to_thread(self.versions.stop)
             await asyncio.to_thread(self.batcher.close)
@@ -172,8 +173,7 @@ class Server:
             error = context.get("exception")
             self.report(f"{context.get('message')}: {type(error).__name__}: {error}")
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _handle_signals(self) -> None:
         """Let the first SIGINT or SIGTERM stop; a second does what it would without us."""
         loop, stopped = self._loop, self._stopped
         assert loop is not None and stopped is not None
@@ -186,11 +186,6 @@ class Server:
 
         for number in SIGNALS:
             loop.add_signal_handler(number, stop, number)
-        try:
-            yield
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
 
 
 class _WebServer(uvicorn.Server):
@@ -230,23 +225,14 @@ def _num_files() -> int:
 
 def _listen(host: str, port: int) -> socket.socket:
     """Return a listening socket."""
-    listener = None
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(2048)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:  # the second: not even the form of a name
-        if listener is not None:
-            listener.close()
         problem = getattr(error, "strerror", None) or error
         raise UserError(
             f"cannot listen on {host}:{port}: {problem}; give another --host or --port."
         ) from None
-    return listener
 
 
 def _bracketed(host: str) -> str:

@@ -7,6 +7,7 @@ import importlib.metadata
 import platform
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -15,12 +16,43 @@ import aevnmt_tf
 from aevnmt_tf.serving.batching import Observe, Queue
 
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
-_SERVING = ":tensorflow:serving:"
 # TensorFlow Serving's own buckets.
 _MICROSECONDS = tuple(10 * 1.8**power for power in range(33))
 _QUEUE_MICROSECONDS = tuple(100 * 1.2**power for power in range(52))
 _ROWS = tuple(2**power for power in range(14))
 _WHOSE = ("model_name", "signature", "version")
+_WARMUP = ("model_path", "status")
+_SESSION = "batching_session:"
+
+# Name -> description, labels, and buckets where it is a histogram.
+_SERVING: dict[str, tuple[str, tuple[str, ...], Sequence[float] | None]] = {
+    "request_count": ("The total number of requests.", (*_WHOSE, "status"), None),
+    "request_latency": (
+        "Wall time of requests in microseconds.",
+        (*_WHOSE, "API", "entrypoint"),
+        _MICROSECONDS,
+    ),
+    "runtime_latency": (
+        "Wall time of TensorFlow in microseconds.",
+        (*_WHOSE, "API", "runtime"),
+        _MICROSECONDS,
+    ),
+    f"{_SESSION}queuing_latency": (
+        "Microseconds in the queue.",
+        _WHOSE,
+        _QUEUE_MICROSECONDS,
+    ),
+    f"{_SESSION}input_batch_size": ("Rows of batches before padding.", _WHOSE, _ROWS),
+    f"{_SESSION}processed_batch_size": ("Rows of batches after padding.", _WHOSE, _ROWS),
+    f"{_SESSION}padding_size": (
+        "Rows that fill up batches.",
+        (*_WHOSE, "execution_batch_size"),
+        _ROWS,
+    ),
+    f"{_SESSION}wrapped_run_count": ("Batches that were run.", _WHOSE, None),
+    "model_warmup_latency": ("Microseconds of warming up.", _WARMUP, _MICROSECONDS),
+    "model_warmup_records_read": ("Requests of the warm-up.", _WARMUP, None),
+}
 
 
 class ServerMetrics:
@@ -29,42 +61,14 @@ class ServerMetrics:
     def __init__(self, model_name: str):
         self._model_name = model_name
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            f"{_SERVING}request_count",
-            "The total number of requests.",
-            (*_WHOSE, "status"),
-            registry=self._registry,
-        )
-        self._latency = self._histogram(
-            "request_latency",
-            "Wall time of requests in microseconds.",
-            _MICROSECONDS,
-            "API",
-            "entrypoint",
-        )
-        self._runtime = self._histogram(
-            "runtime_latency",
-            "Wall time of TensorFlow in microseconds.",
-            _MICROSECONDS,
-            "API",
-            "runtime",
-        )
-        session = "batching_session:"
-        self._queuing = self._histogram(
-            f"{session}queuing_latency", "Microseconds in the queue.", _QUEUE_MICROSECONDS
-        )
-        self._input_size = self._histogram(
-            f"{session}input_batch_size", "Rows of batches before padding.", _ROWS
-        )
-        self._processed_size = self._histogram(
-            f"{session}processed_batch_size", "Rows of batches after padding.", _ROWS
-        )
-        self._runs = Counter(
-            f"{_SERVING}{session}wrapped_run_count",
-            "Batches that were run.",
-            _WHOSE,
-            registry=self._registry,
-        )
+        self._serving: dict[str, Any] = {}
+        for name, (description, labels, buckets) in _SERVING.items():
+            more: dict[str, Any] = {} if buckets is None else {"buckets": buckets}
+            kind = Counter if buckets is None else Histogram
+            whole_name = f":tensorflow:serving:{name}"
+            self._serving[name] = kind(
+                whole_name, description, labels, registry=self._registry, **more
+            )
         self._queue = Gauge(
             "aevnmt_queue_length",
             "Parts of requests that wait.",
@@ -82,42 +86,45 @@ class ServerMetrics:
             platform.python_version(),
         ).set(1)
 
-    def _histogram(
-        self, name: str, help: str, buckets: Sequence[float], *labels: str
-    ) -> Histogram:
-        return Histogram(
-            f"{_SERVING}{name}",
-            help,
-            (*_WHOSE, *labels),
-            buckets=buckets,
-            registry=self._registry,
-        )
-
     def request(
         self, signature: str, version: str, *, status: str, entrypoint: str, seconds: float
     ) -> None:
         """Count a request that is answered or refused."""
         whose = (self._model_name, signature, version)
-        self._requests.labels(*whose, status).inc()
-        self._latency.labels(*whose, "Predict", entrypoint).observe(1e6 * seconds)
+        self._serving["request_count"].labels(*whose, status).inc()
+        latency = self._serving["request_latency"].labels(*whose, "Predict", entrypoint)
+        latency.observe(1e6 * seconds)
 
     def batches(self, signature: str, number: int) -> Observe:
         """Return what a queue calls after each of its batches."""
         whose = (self._model_name, signature, str(number))
-        runtime = self._runtime.labels(*whose, "Predict", "TF2")
-        queuing = self._queuing.labels(*whose)
-        sizes = self._input_size.labels(*whose), self._processed_size.labels(*whose)
-        runs = self._runs.labels(*whose)
+        runtime = self._serving["runtime_latency"].labels(*whose, "Predict", "TF2")
+        padding = self._serving[f"{_SESSION}padding_size"]
+        queuing, inputs, processed, runs = (
+            self._serving[f"{_SESSION}{name}"].labels(*whose)
+            for name in (
+                "queuing_latency",
+                "input_batch_size",
+                "processed_batch_size",
+                "wrapped_run_count",
+            )
+        )
 
         def observe(rows: int, padded: int, waits: Sequence[float], seconds: float) -> None:
             runs.inc()
             runtime.observe(1e6 * seconds)
             for wait in waits:
                 queuing.observe(1e6 * wait)
-            for size, value in zip(sizes, (rows, padded), strict=True):
-                size.observe(value)
+            inputs.observe(rows)
+            processed.observe(padded)
+            padding.labels(*whose, str(padded)).observe(padded - rows)
 
         return observe
+
+    def warmed_up(self, path: str, *, seconds: float, records: int, status: str) -> None:
+        """Count the requests that a version has been warmed up with."""
+        self._serving["model_warmup_latency"].labels(path, status).observe(1e6 * seconds)
+        self._serving["model_warmup_records_read"].labels(path, status).inc(records)
 
     def exposition(self, queues: Iterable[tuple[str, int, Queue]]) -> bytes:
         """Return the text that Prometheus reads.
@@ -131,4 +138,4 @@ class ServerMetrics:
         text = prometheus_client.generate_latest(self._registry)
         # TensorFlow Serving's counters do not end in _total, and have no time of creation.
         text = re.sub(rb"(?m)^(# \w+ )?:tensorflow\S*_created\b.*\n", b"", text)
-        return re.sub(rb"(?m)^((?:# \w+ )?:tensorflow:\S*?_count)_total\b", rb"\1", text)
+        return re.sub(rb"(?m)^((?:# \w+ )?:tensorflow:\S*?)_total\b", rb"\1", text)

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable
 
+import grpc
+
 Report = Callable[[str], None]  # gets sentences for the operator
 
-# The mapping of TensorFlow Serving's REST API.
+# The mapping of TensorFlow Serving's REST API; all others are 500.
 HTTP = {
-    "OK": 200,
     "CANCELLED": 499,
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -21,10 +22,10 @@ HTTP = {
     "UNIMPLEMENTED": 501,
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
-    "UNKNOWN": 500,
-    "INTERNAL": 500,
-    "DATA_LOSS": 500,
 }
+# The numbers of gRPC are those of tensorflow.errors.OpError.error_code.
+CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+_PLACE = re.compile(r"\s|Graph execution error|Detected at node|<stack")
 
 
 class RequestError(Exception):
@@ -34,12 +35,12 @@ class RequestError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.http_status = HTTP[code] if http_status is None else http_status
+        self.http_status = http_status or HTTP.get(code, 500)
 
     @property
     def is_ours(self) -> bool:
         """Whether an operator should see it: nothing that a client could do better."""
-        return HTTP[self.code] == 500
+        return self.code not in HTTP
 
 
 def invalid(message: str) -> RequestError:
@@ -65,29 +66,6 @@ def of(error: BaseException) -> RequestError:
     # All but one line tell where in the graph it happened.
     lines = [line for line in text.splitlines() if line.strip() and not _PLACE.match(line)]
     return RequestError(code, lines[0] if lines else type(error).__name__)
-
-
-_PLACE = re.compile(r"\s|Graph execution error|Detected at node|<stack")
-
-# tensorflow.errors.OpError.error_code, the same numbers as gRPC's.
-CODES = {
-    1: "CANCELLED",
-    2: "UNKNOWN",
-    3: "INVALID_ARGUMENT",
-    4: "DEADLINE_EXCEEDED",
-    5: "NOT_FOUND",
-    6: "ALREADY_EXISTS",
-    7: "PERMISSION_DENIED",
-    8: "RESOURCE_EXHAUSTED",
-    9: "FAILED_PRECONDITION",
-    10: "ABORTED",
-    11: "OUT_OF_RANGE",
-    12: "UNIMPLEMENTED",
-    13: "INTERNAL",
-    14: "UNAVAILABLE",
-    15: "DATA_LOSS",
-    16: "UNAUTHENTICATED",
-}
 
 
 def on_one_line(sentence: str) -> str:

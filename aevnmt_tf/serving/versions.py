@@ -13,14 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.serving import batching_file, status
+from aevnmt_tf.serving import batching_file, export_folder, status
 from aevnmt_tf.serving.batching import Batcher, Queue
 from aevnmt_tf.serving.op_check import MODEL_FILE
 from aevnmt_tf.serving.servable import Servable, ServedSignature
@@ -28,20 +27,14 @@ from aevnmt_tf.serving.server_metrics import ServerMetrics
 from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
 
-HIGHEST = 2**63 - 1
 FIRST_WAIT, LONGEST_WAIT = 5.0, 600.0  # seconds until a version that failed is tried again
 Files = tuple[tuple[str, str, int, int, int], ...]
 
 
 def find(folder: Path) -> dict[int, Path]:
     """Number -> folder of every version that is there; half-written ones are not."""
-    found = {}
-    for path in sorted(Path(folder).iterdir()):
-        # Other names are those of temporary folders.
-        if path.name.isascii() and path.name.isdigit() and int(path.name) <= HIGHEST:
-            if (path / MODEL_FILE).exists():
-                found[int(path.name)] = path
-    return found
+    found = export_folder.listing(folder)
+    return {number: path for number, path in found.items() if (path / MODEL_FILE).exists()}
 
 
 @dataclasses.dataclass
@@ -75,12 +68,6 @@ class Version:
         limits.check_words(words)
         limits.check_reply(signature.num_values(words))
         return words
-
-    def submit(
-        self, signature: str, inputs: Mapping[str, np.ndarray], *, words: np.ndarray
-    ) -> Future:
-        """Queue a request that is admitted."""
-        return self.queues[signature].submit(inputs, words=words)
 
 
 @dataclasses.dataclass
@@ -142,19 +129,22 @@ class Versions:
         for number in sorted(found, reverse=True):
             problem = self._load(number, found[number])
             if not problem:
-                for sentence in problems:
-                    self._report(sentence)
-                for label in sorted(set(self.labels.values()) - found.keys()):
-                    self._report(f"there is no version {label} yet, which has a label")
-                self._load_labelled(found)
-                return number
+                break
             problems.append(problem)
-        raise UserError(problems[0])
+        else:
+            raise UserError(problems[0])
+        for sentence in problems:
+            self._report(sentence)
+        for label in sorted(set(self.labels.values()) - found.keys()):
+            self._report(f"there is no version {label} yet, which has a label")
+        self._promote(self._versions[number])
+        self._load_labelled(found)
+        return number
 
     def _load_labelled(self, found: Mapping[int, Path]) -> None:
         for number in sorted(set(self.labels.values()) & found.keys()):
             if not self._is_served(number) and self._is_due(number, fingerprint(found[number])):
-                self._load(number, found[number], is_current=False)
+                self._load_again(number, found[number])
 
     def _is_served(self, number: int) -> bool:
         return number in self._versions and self._versions[number].loaded is not None
@@ -218,17 +208,11 @@ class Versions:
         """Return what became of the versions, newest first."""
         with self._changed:
             known = self._versions if name == self.model_name else {}
-            if number is None:
-                if not known:
-                    raise RequestError(
-                        "NOT_FOUND", f"Could not find any versions of model {name}"
-                    )
-                return [dataclasses.replace(known[n]) for n in sorted(known, reverse=True)]
-            if number not in known:
-                raise RequestError(
-                    "NOT_FOUND", f"Could not find version {number} of model {name}"
-                )
-            return [dataclasses.replace(known[number])]
+            found = sorted(known, reverse=True) if number is None else {number} & known.keys()
+            if not found:
+                which = "any versions" if number is None else f"version {number}"
+                raise RequestError("NOT_FOUND", f"Could not find {which} of model {name}")
+            return [dataclasses.replace(known[one]) for one in found]
 
     @property
     def current(self) -> int | None:
@@ -257,25 +241,27 @@ class Versions:
             if number == current:
                 break
             files = fingerprint(found[number])
-            settled = self._seen.get(number) == files
+            is_settled = self._seen.get(number) == files
             self._seen[number] = files
             if not self._is_due(number, files):
                 continue
-            if not settled:
+            if not is_settled:
                 break  # it may be the one to serve: wait for it
-            if self._is_served(number):
+            if self._is_served(number) or self._load_again(number, found[number]):
                 self._promote(self._versions[number])
                 break
-            before = self._failed.get(number)
-            problem = self._load(number, found[number])
-            if not problem:
-                break
-            if before is None or before.problem != problem:
-                self._report(problem)
         self._load_labelled(found)
 
-    def _load(self, number: int, path: Path, *, is_current: bool = True) -> str:
-        """Load, warm up and swap; return what is wrong where that cannot be done."""
+    def _load_again(self, number: int, path: Path) -> bool:
+        """Load a version that may have failed before; the same trouble is reported once."""
+        before = self._failed.get(number)
+        problem = self._load(number, path)
+        if problem and (before is None or before.problem != problem):
+            self._report(problem)
+        return not problem
+
+    def _load(self, number: int, path: Path) -> str:
+        """Load and warm up a version; return what is wrong where that cannot be done."""
         files = fingerprint(path)
         version = Version(number, state="LOADING")
         with self._changed:
@@ -283,7 +269,8 @@ class Versions:
         try:
             batching = batching_file.read(path, **self._options.batching)
             servable = Servable(path)
-            servable.warm_up()
+            start = time.monotonic()
+            records = servable.warm_up()
         except Exception as error:
             problem = status.of(error)
             with self._changed:
@@ -291,10 +278,12 @@ class Versions:
                 version.error_code, version.error_message = problem.code, problem.message
             sentence = f"cannot load {path}: {problem.message}"
             old = self._failed.get(number)
-            again = old is not None and old.files == files
-            wait = min(2 * old.wait, LONGEST_WAIT) if old and again else self._first_wait
+            is_same = old is not None and old.files == files
+            wait = min(2 * old.wait, LONGEST_WAIT) if old and is_same else self._first_wait
             self._failed[number] = _Failure(files, wait, sentence)
             return sentence
+        seconds = time.monotonic() - start
+        self._metrics.warmed_up(str(path), seconds=seconds, records=records, status="OK")
         self._failed.pop(number, None)
         version.loaded = servable
         version.queues = {
@@ -310,8 +299,6 @@ class Versions:
         with self._changed:
             version.state = "AVAILABLE"
         self._report(f"version {number} is ready")
-        if is_current:
-            self._promote(version)
         return ""
 
     def _promote(self, version: Version) -> None:

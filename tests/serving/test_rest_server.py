@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-from aevnmt_tf.serving import rest
+from aevnmt_tf.serving import json_tensors, predictions
 from aevnmt_tf.serving.servable import Servable
 from tests.serving import toy_model
 from tests.serving.running import strict
@@ -58,7 +58,7 @@ def test_packed_bodies(toy_server):
 def test_large_requests_are_not_read_by_the_event_loop(toy_server):
     """The same answers by the other way."""
     lines = [f"{'a' * 300} {number}" for number in range(256)]
-    assert len(json.dumps(lines)) > rest.LARGE_BODY
+    assert len(json.dumps(lines)) > predictions.LARGE_BODY
     found = strict(toy_server.predict({"instances": lines}))["predictions"]
     assert [row["translation"] for row in found] == [f"{line.upper()} v1" for line in lines]
     rows = [[1.0, 2.0, 3.0 + n] for n in range(256)]
@@ -209,11 +209,11 @@ def test_requests_under_way_are_answered_when_the_server_stops(toy_export, start
 
 
 def test_errors_of_ours_are_500_and_reported(toy_export, start_server, monkeypatch):
-    def explode(*_):
+    def explode(*_, **__):
         raise RuntimeError("secret")
 
     with start_server(toy_export) as running:
-        monkeypatch.setattr(rest, "_reply", explode)
+        monkeypatch.setattr(json_tensors, "reply", explode)
         response = running.predict({"instances": ["a"]})
         assert response.status_code == 500 and strict(response) == {"error": "internal error"}
         monkeypatch.undo()

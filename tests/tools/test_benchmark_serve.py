@@ -80,7 +80,8 @@ def test_soak(benchmark_command, in_thread, export):
     code, output, messages = benchmark_command("soak", "--export_dir", export, *flags)
     assert code == 0, messages
     results = json.loads(output)
-    assert results["errors"] == 0 and results["versions"] == 3
+    assert results["errors"] == 0 and results["versions"]["published"] == 3
+    assert 1 <= results["versions"]["answered"] <= 3
     assert results["requests"] > 0 and set(results["refused"]) <= {"400", "413"}
     assert [line["minute"] for line in results["by_minute"]] == [1]
     assert results["memory_mb_first_third"] == results["by_minute"][0]["memory_mb"] > 0

@@ -16,6 +16,7 @@ import contextlib
 import itertools
 import json
 import random
+import re
 import shutil
 import statistics
 import tempfile
@@ -130,6 +131,9 @@ class Load:
             minutes, *_ = await asyncio.gather(
                 self._watch(end), self._exchange(exchange, end), *clients
             )
+            url = httpx.URL(self._addresses["REST"]).join("/monitoring/prometheus/metrics")
+            metrics = (await raw.get(url)).text
+        answered = re.findall(r'request_count\{.*status="OK".*version="(\d+)"', metrics)
         third = len(minutes) // 3 or 1
         first, last = (
             statistics.median(line["memory_mb"] for line in part)
@@ -141,7 +145,7 @@ class Load:
             "requests": sum(line["requests"] for line in minutes),
             "refused": {str(code): number for code, number in sorted(self._refused.items())},
             "errors": len(self.problems),
-            "versions": exchange.number,
+            "versions": {"published": exchange.number, "answered": len(set(answered))},
             "memory_mb_first_third": first,
             "memory_mb_last_third": last,
             "p50_ms": statistics.median(line["p50_ms"] for line in minutes),
