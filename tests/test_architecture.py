@@ -237,12 +237,12 @@ ELSEWHERE = {
     ),
     "serving/test_grpc_service.py": (
         "messages of gRPC",
-        "serving/model_protos serving/proto_tensors",
+        "serving/protos",
     ),
-    "serving/test_json_tensors.py": ("values in JSON", "serving/json_values"),
     "serving/test_rest_server.py": (
         "a server that runs",
-        "serving/server serving/servable serving/server_options serving/status",
+        "serving/predictions serving/server serving/servable serving/server_options "
+        "serving/status",
     ),
     "serving/test_server_metrics.py": ("both count requests", "serving/access_log"),
     "serving/test_versions.py": ("a version is warm before it answers", "serving/warmup"),
