@@ -253,7 +253,7 @@ def broken_gzip(path):
         (["--search", "mbr", "--num_samples", "0"], "--num_samples"),
         (["--refine_steps", "-1"], "--refine_steps"),
         (["--utility", "bleu"], "utility is for mbr search, and this is greedy search"),
-        (["--seed", "-1"], "--seed: must be from 0 to"),
+        (["--seed", "-1"], "--seed: must be"),
         (["--top_p", "0"], "--top_p: top_p must be"),
         (["--model", "{tmp}"], "{tmp} is not a run"),
         (["--output", "{tmp}"], "cannot write {tmp}: Is a directory"),

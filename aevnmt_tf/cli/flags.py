@@ -2,22 +2,8 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
-
-
-def number(kind: type, is_good: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
-    """Return a type for argparse: an int or float that must be `what`."""
-
-    def parse(word: str) -> Any:
-        value = kind(word)
-        if not is_good(value):
-            raise argparse.ArgumentTypeError(f"must be {what}, not {word}")
-        return value
-
-    parse.__name__ = kind.__name__  # argparse shows it where `kind` refuses the word
-    return parse
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -35,11 +21,8 @@ def at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
-natural = at_least(0)
 positive = at_least(1)
-seed = number(int, lambda n: 0 <= n <= LARGEST, f"from 0 to {LARGEST}")
-share = number(float, lambda n: 0 < n <= 1, "above 0 and at most 1")
-above_zero = number(float, lambda n: 0 < n < float("inf"), "above 0")
+seed = at_least(0)
 
 
 def add_run(p: argparse.ArgumentParser) -> None:

@@ -115,10 +115,7 @@ def _draw(source: Path, num_lines: int, *, seed: int, lang: str, pipeline: str) 
 def _lines(path: Path) -> Iterator[bytes]:
     """Return the lines of a file, plain or .gz, as training reads them."""
     with line_streams.open_input(str(path)) as stream:
-        for number, line in enumerate(stream):
-            if number == 0:
-                line = line.removeprefix(line_streams.BOM)
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
+        yield from line_streams.StreamLines(stream)
 
 
 def _complete(path: Path) -> tuple[int, int]:

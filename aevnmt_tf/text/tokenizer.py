@@ -54,11 +54,6 @@ class Tokenizer(tf.Module, abc.ABC):
         """Whether text goes in as people write it; else it must be in tokens already."""
         return True
 
-    def count_unknown(self, lines: Sequence[str]) -> tuple[int, int]:
-        """Return how many pieces of the lines are <unk>, and how many there are."""
-        ids = self.encode(tf.constant(list(lines), tf.string)).flat_values
-        return int(tf.reduce_sum(tf.cast(ids == UNK, tf.int32))), int(tf.size(ids))
-
     @abc.abstractmethod
     def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""

@@ -40,13 +40,15 @@ class Fake(Job):
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL", 0.01)
     said = []
 
     def call(tasks, jobs=1):
         said.clear()
-        scheduler = Scheduler(tasks, at_once=jobs, logs=tmp_path / "logs", report=said.append)
-        return scheduler.run(), list(said)
+        logs = tmp_path / "logs"
+        outcome = Scheduler(tasks, at_once=jobs, logs=logs, report=said.append).run()
+        return outcome, list(said)
 
     return call
 

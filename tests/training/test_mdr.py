@@ -54,6 +54,7 @@ def test_without_a_rate_or_a_z_there_is_none():
     assert build().mdr_weight is None and build("joint", mdr_rate=3.0).mdr_weight is None
 
 
+@pytest.mark.slow
 def test_kill_and_resume(settings, training_data, tmp_path):
     """A run that is killed goes on from its checkpoint with the multiplier it had."""
 

@@ -1,5 +1,6 @@
 """A run's directory as a translator."""
 
+import numpy as np
 import pytest
 
 import aevnmt_tf
@@ -20,7 +21,9 @@ def test_load(run):
     tiny.randomise(expected.model, seed=3, scale=0.8)
     assert t.translate(LINES) == expected.translate(LINES)
     tiny.randomise(expected.model, seed=4, scale=0.8)
-    assert aevnmt_tf.load(run, checkpoint="last").translate(LINES) == expected.translate(LINES)
+    last = aevnmt_tf.load(run, checkpoint="last")
+    for a, b in zip(last.model.weights, expected.model.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
     assert aevnmt_tf.load(run, beam_width=7).hp.beam_width == 7
 
 
