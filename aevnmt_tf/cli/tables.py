@@ -1,7 +1,7 @@
-"""Tables for people: rich's on a terminal, plain columns elsewhere."""
+"""Tables for people: rich's on a terminal, plain columns elsewhere, and in Markdown."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TextIO
 
 
@@ -48,3 +48,15 @@ def show(
             for cell, width, header in zip(row, widths, headers, strict=True)
         ]
         print("  ".join(cells).rstrip(), file=file)
+
+
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, each row with its line feed; headers as in `show`."""
+    marks = ["---:" if header.startswith(">") else "---" for header in headers]
+    titles = [header.removeprefix(">") for header in headers]
+    # A bar would end the cell, a line feed the row.
+    lines = (
+        " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row)
+        for row in (titles, marks, *rows)
+    )
+    return "".join(f"| {line} |\n" for line in lines)

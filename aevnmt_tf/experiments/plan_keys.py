@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
+from aevnmt_tf.cli import tables
 from aevnmt_tf.cli.errors import UserError, did_you_mean
 from aevnmt_tf.cli.settings import Setting
 from aevnmt_tf.experiments.score_tables import METRICS
@@ -310,13 +311,13 @@ def table() -> str:
         "Monolingual text of prepare": MonolingualText,
         "A table": PlannedTable,
     }
-    lines = ["| part | key | default | what it is |", "|---|---|---|---|"]
+    rows = []
     for title, part in parts.items():
         for key in keys_of(part).values():
             default = "needed" if key.needed else f"`{json.dumps(key.default)}`"
-            lines.append(f"| {title} | `{key.name}` | {default} | {key.help} |")
+            rows.append((title, f"`{key.name}`", default, key.help))
             title = ""
-    return "\n".join(lines) + "\n"
+    return tables.markdown(("part", "key", "default", "what it is"), rows)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
+from aevnmt_tf.cli import tables
 from aevnmt_tf.experiments.plan_runs import PlanRuns, cut_by
 from aevnmt_tf.experiments.score_tables import METRICS, Labels, ScoreTable, shown
 from aevnmt_tf.plots import training_curves
@@ -184,17 +185,14 @@ def latex_page(results: Mapping[str, Any]) -> str:
 def markdown(table: ScoreTable) -> str:
     """Return a table in GitHub's Markdown, without the caption."""
     heads = [" ".join(map(shown, table.column_names, column)) for column in table.columns]
-    lines = [[*table.row_names, *heads]]
-    lines.append(["---"] * len(table.row_names) + ["---:"] * len(table.columns))
+    rows = []
     for row in table.rows:
         places = [(row, column) for column in table.columns]
         texts = [table.text(place) or NOTHING for place in places]
         bold = ["**" if place in table.best else "" for place in places]
         cells = [f"{mark}{text}{mark}" for mark, text in zip(bold, texts, strict=True)]
-        lines.append([*map(shown, table.row_names, row), *cells])
-    # A bar would end the cell.
-    escaped = [" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines]
-    return "".join(f"| {line} |\n" for line in escaped)
+        rows.append([*map(shown, table.row_names, row), *cells])
+    return tables.markdown([*table.row_names, *(f">{head}" for head in heads)], rows)
 
 
 def latex(table: ScoreTable) -> str:

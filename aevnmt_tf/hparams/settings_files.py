@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from aevnmt_tf.cli.errors import UserError, did_you_mean
 from aevnmt_tf.cli.settings import Setting
+from aevnmt_tf.cli.tables import markdown
 from aevnmt_tf.hparams import tf_nmt_names
 
 # Settings files that come with the package: inside of it in a wheel, beside it in a checkout.
@@ -135,27 +136,27 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
             for s in settings
         ]
         parts.append(f"## {group.capitalize()}\n")
-        parts.append(_table(("name", "default", "values", "meaning"), rows))
+        parts.append(markdown(("name", "default", "values", "meaning"), rows))
     parts.append(_TFNMT)
     rows = [
         (f"`{old}`", f"`{new}`", ", ".join(f"{json.dumps(a)} = {b}" for a, b in values.items()))
         for old, (new, values) in tf_nmt_names.ALIASES.items()
     ]
-    parts.append(_table(("TF-NMT", "here", "values"), rows))
+    parts.append(markdown(("TF-NMT", "here", "values"), rows))
     refused = ", ".join(tf_nmt_names.CONTINUOUS)
     parts.append(f"{refused} are refused: they are not in the paper.\n")
     parts.append("These have no meaning here; each gives one warning line:\n")
     rows = [(f"`{key}`", why) for key, why in tf_nmt_names.IGNORED.items()]
-    parts.append(_table(("TF-NMT", "why"), rows))
+    parts.append(markdown(("TF-NMT", "why"), rows))
     parts.append("Other values of these are refused:\n")
     rows = [
         (f"`{key}`", ", ".join(f"`{json.dumps(value)}`" for value in fine), why)
         for key, (fine, why) in tf_nmt_names.REFUSED.items()
     ]
-    parts.append(_table(("name", "accepted", "why others are not"), rows))
+    parts.append(markdown(("name", "accepted", "why others are not"), rows))
     parts.append("## The files here\n")
     files = [(f"`{file.name}`", _note(file)) for file in sorted(folder.glob("*.json"))]
-    parts.append(_table(("file", "what it is"), files))
+    parts.append(markdown(("file", "what it is"), files))
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
@@ -165,10 +166,3 @@ def _note(path: Path) -> str:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    # A bar would end the cell.
-    lines = [head, ("---",) * len(head), *rows]
-    cells = [" | ".join(cell.replace("|", "\\|") for cell in line) for line in lines]
-    return "".join(f"| {line} |\n" for line in cells)

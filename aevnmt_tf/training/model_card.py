@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
+from aevnmt_tf.cli import tables
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import run_directory
 
@@ -127,6 +128,4 @@ def _changed(hp: Hparams) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    cells.insert(1, ["---"] * len(rows[0]))
-    return "\n".join("| " + " | ".join(row) + " |" for row in cells)
+    return tables.markdown(rows[0], rows[1:]).rstrip("\n")

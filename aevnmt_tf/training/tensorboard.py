@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import hparams
+from aevnmt_tf.cli import tables
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.plots import projector
 from aevnmt_tf.storage import disk_errors
@@ -100,12 +101,9 @@ class TensorBoard:
         self._table(step, "samples_from_the_prior", ("source", "target"), rows)
 
     def _table(self, step: int, name: str, header: Sequence[str], rows: Rows) -> None:
-        lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-        for row in rows:
-            cells = (str(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
-            lines.append("| " + " | ".join(cells) + " |")
+        table = tables.markdown(header, [list(map(str, row)) for row in rows])
         with self._writing(self._dev, step):
-            tf.summary.text(name, "\n".join(lines))
+            tf.summary.text(name, table)
 
     def close(self) -> None:
         """Flush and close the files."""

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aevnmt_tf.cli import settings
+from aevnmt_tf.cli import settings, tables
 from aevnmt_tf.cli.errors import UserError, did_you_mean
 from aevnmt_tf.hparams import Hparams
 
@@ -261,16 +261,14 @@ def given(args: argparse.Namespace, names: Iterable[str] = tuple(OPTIONS)) -> di
 
 def markdown() -> str:
     """Return the rules and their options as Markdown tables."""
-    rows = ["| search | |", "|---|---|"]
-    rows += [f"| {name} | {about} |".replace("z|x", "z\\|x") for name, about in RULES.items()]
-    rows += ["", "| option | rules | values | default | |", "|---|---|---|---|---|"]
+    rows = []
     for name, option in OPTIONS.items():
         rules = ", ".join(option.rules) or "all"
         default = f"`{option.setting}` of the run" if option.setting else ""
         default = default or ("" if option.nullable else settings.show(option.default))
-        about = option.help.replace("|", "\\|")
-        rows.append(f"| {name} | {rules} | {option.describe()} | {default} | {about} |")
-    return "\n".join(rows)
+        rows.append((name, rules, option.describe(), default, option.help))
+    options = tables.markdown(("option", "rules", "values", "default", ""), rows)
+    return f"{tables.markdown(('search', ''), RULES.items())}\n{options}".rstrip("\n")
 
 
 if __name__ == "__main__":

@@ -24,3 +24,13 @@ def test_a_table_on_a_terminal(monkeypatch):
     shown = file.getvalue()
     assert "[red]a" in shown and "1.50" in shown  # the name is no markup
     assert "┃" in shown and "name" in shown and ">" not in shown
+
+
+def test_a_table_in_markdown():
+    found = tables.markdown(["name", ">BLEU"], [("q(z|x)", "1.5"), ("two\nlines", "2")])
+    assert found.splitlines() == [
+        "| name | BLEU |",
+        "| --- | ---: |",
+        r"| q(z\|x) | 1.5 |",
+        "| two lines | 2 |",
+    ]
