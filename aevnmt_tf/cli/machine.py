@@ -1,9 +1,10 @@
-"""How this process uses the machine: its memory and its cores."""
+"""What this process runs on, and how it uses the memory and the cores."""
 
 import atexit
 import collections
 import contextlib
 import ctypes
+import importlib.metadata
 import os
 import platform
 import sys
@@ -11,6 +12,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import TypeVar
+
+import aevnmt_tf
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -63,6 +66,12 @@ def ordered_map(
 def description() -> dict[str, str | int]:
     """Return which processor this is, and how many cores of it this process may use."""
     return {"processor": _processor(), "cores": num_cores()}
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of this package, of Python and of other packages."""
+    found = {"aevnmt_tf": aevnmt_tf.__version__, "python": platform.python_version()}
+    return found | {name: importlib.metadata.version(name) for name in packages}
 
 
 def _processor() -> str:

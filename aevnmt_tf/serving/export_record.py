@@ -1,14 +1,12 @@
 """assets.extra/manifest.json: where an exported model comes from, what it takes and gives."""
 
-import importlib.metadata
 import json
-import platform
 import subprocess
 from pathlib import Path
 
 import aevnmt_tf
 from aevnmt_tf import text
-from aevnmt_tf.cli import settings
+from aevnmt_tf.cli import machine, settings
 from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.storage import run_directory
 from aevnmt_tf.translator import line_encoder
@@ -43,7 +41,7 @@ def describe(translator, signatures, *, choices, batching, runs=()) -> dict:
         "about": f"{hp.model_type} translation model, {hp.src} to {hp.tgt}, of aevnmt_tf",
         "text": text_forms(translator),
         "runs": list(runs),
-        "versions": versions(),
+        "versions": machine.versions(PACKAGES),
         "git": git(),
         "signatures": {name: _signature(one) for name, one in signatures.items()},
         "decoding": {
@@ -125,12 +123,6 @@ def _form(tokenizer, *, is_moses, is_source):
     if is_moses:
         note = f"{note} (the truecaser and the merges are in {TEXT_FOLDER})"
     return {"form": "tokenised", "note": note}
-
-
-def versions() -> dict:
-    """Return what made the export."""
-    found = {"aevnmt_tf": aevnmt_tf.__version__, "python": platform.python_version()}
-    return found | {name: importlib.metadata.version(name) for name in PACKAGES}
 
 
 def git() -> dict | None:

@@ -1,14 +1,11 @@
 """A whole training run: text, data, model, loop and results."""
 
 import contextlib
-import importlib.metadata
-import platform
 from pathlib import Path
 from typing import IO, Any
 
 import tensorflow as tf
 
-from aevnmt_tf import __version__
 from aevnmt_tf.cli import machine
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
@@ -158,13 +155,8 @@ def _results(
         "signatures": metrics.signatures(score_names(hp)),
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),
-        "versions": _versions(),
+        "versions": machine.versions(PACKAGES),
         "machine": machine.description(),
         "num_replicas": loop.num_replicas,
         "warnings": [warning] if warning else [],
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {"aevnmt_tf": __version__, "python": platform.python_version()}
-    return found | {name: importlib.metadata.version(name) for name in PACKAGES}
