@@ -15,18 +15,22 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """(out_dir, what was printed) of the demo."""
-    out_dir = tmp_path_factory.mktemp("demo") / "run"
+def run(verb, *words):
     done = subprocess.run(
-        [sys.executable, "-m", "aevnmt_tf.train", "--hparams", ROOT / "hparams" / "demo.json"]
-        + ["--out_dir", out_dir],
+        [sys.executable, "-m", f"aevnmt_tf.{verb}", *map(str, words)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """(out_dir, what was printed) of the demo."""
+    out_dir = tmp_path_factory.mktemp("demo") / "run"
+    done = run("train", "--hparams", ROOT / "hparams" / "demo.json", "--out_dir", out_dir)
     assert done.stderr == ""  # TensorFlow's own messages included
     return out_dir, done.stdout
 
@@ -53,15 +57,8 @@ def test_dev_bleu_is_what_the_best_weights_translate(demo):
 
 def test_evaluate_finds_the_test_set_and_that_z_is_in_use(demo):
     out_dir, _ = demo
-    words = ["--model", str(out_dir), "--metrics", "bleu", "--latent", "--samples", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "aevnmt_tf.evaluate", *words, "--json"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    words = ["--metrics", "bleu", "--latent", "--samples", "2", "--json"]
+    found = json.loads(run("evaluate", "--model", out_dir, *words).stdout)
     (system,) = found["systems"]
     assert system["sets"]["test"]["source"] == str(out_dir / "demo" / "test.en")
     assert system["all"]["scores"]["bleu"]["score"] > 60
@@ -72,3 +69,22 @@ def test_evaluate_finds_the_test_set_and_that_z_is_in_use(demo):
     z = latent["z"]
     assert z["mean"]["log_px"] > z["zero"]["log_px"] > z["other"]["log_px"]
     assert z["mean"]["log_py"] > z["other"]["log_py"] + 0.05  # the translation needs it, too
+
+
+def test_registers_can_be_read_off_z_and_not_off_random_numbers(demo):
+    out_dir, _ = demo
+    sets = [out_dir / "demo" / name for name in ("dev", "test")]
+    words = [word for s in sets for word in ("--data", s, "--labels", f"{s}.register")]
+    probed = json.loads(run("probe", "--model", out_dir, *words, "--json").stdout)
+    assert (probed["sentences"], probed["held_out"]) == (2000, 400)
+    found = {result["features"]: result["accuracy"] for result in probed["results"]}
+    mean, draw, random = (found[name] for name in ("z mean", "z sample", "random"))
+    assert mean["mean"] > 0.9 and mean["averaged"] > 0.9
+    assert draw["mean"] > 0.9 and draw["averaged"] > 0.9
+    assert draw["mean"] < mean["mean"]
+    majority = found["majority class"]["mean"]
+    assert random["new_low"] < majority < random["new_high"]
+    assert probed["warnings"] == []  # the chains agree
+    sampled = [result for result in probed["results"] if "r_hat" in result]
+    assert len(sampled) == 3
+    assert all(result["r_hat"] < 1.05 and result["ess"] > 200 for result in sampled)

@@ -57,6 +57,7 @@ def test_few_lines_and_weights_that_may_change_have_no_table():
     assert t.translate(LINES) and t._words is not None
 
 
+@pytest.mark.slow
 def test_refine_searches_with_the_table():
     options = {"search": "refine", "refine_steps": 1, "seed": 2}
     expected, t = make("KLq").translate(LINES, **options), make("KLq")
