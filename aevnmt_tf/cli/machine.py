@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import TypeVar
 
-import aevnmt_tf
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -68,9 +66,9 @@ def description() -> dict[str, str | int]:
     return {"processor": _processor(), "cores": num_cores()}
 
 
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of this package, of Python and of other packages."""
-    found = {"aevnmt_tf": aevnmt_tf.__version__, "python": platform.python_version()}
+def versions(packages: Iterable[str], *, own: str) -> dict[str, str]:
+    """Return the versions of this package (`own`), of Python and of other packages."""
+    found = {"aevnmt_tf": own, "python": platform.python_version()}
     return found | {name: importlib.metadata.version(name) for name in packages}
 
 

@@ -41,7 +41,7 @@ def describe(translator, signatures, *, choices, batching, runs=()) -> dict:
         "about": f"{hp.model_type} translation model, {hp.src} to {hp.tgt}, of aevnmt_tf",
         "text": text_forms(translator),
         "runs": list(runs),
-        "versions": machine.versions(PACKAGES),
+        "versions": machine.versions(PACKAGES, own=aevnmt_tf.__version__),
         "git": git(),
         "signatures": {name: _signature(one) for name, one in signatures.items()},
         "decoding": {

@@ -6,6 +6,7 @@ from typing import IO, Any
 
 import tensorflow as tf
 
+from aevnmt_tf import __version__
 from aevnmt_tf.cli import machine
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
@@ -155,7 +156,7 @@ def _results(
         "signatures": metrics.signatures(score_names(hp)),
         "seed": hp.random_seed,
         "wall_time_seconds": round(loop.seconds(), 1),
-        "versions": machine.versions(PACKAGES),
+        "versions": machine.versions(PACKAGES, own=__version__),
         "machine": machine.description(),
         "num_replicas": loop.num_replicas,
         "warnings": [warning] if warning else [],
