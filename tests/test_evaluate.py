@@ -332,6 +332,39 @@ def test_references_in_subwords_are_joined_like_translations(command, bpe_run, d
     assert found[0] == found[1] == found[2]
 
 
+def test_significance_and_latent_join_subwords(command, bpe_run, data, tmp_path):
+    """A reference in subwords gives the p-values and the BLEU of the same one joined."""
+    words = evaluation_sets.read_lines(data / "news.de")
+    joined = [line.replace(" ", "", 1) for line in words]
+    write(tmp_path / "joined" / "ref.de", joined)
+    write(tmp_path / "bpe" / "ref.de", [line.replace(" ", "@@ ", 1) for line in words])
+    near = [line[:-1] + "a" for line in joined]
+    write(tmp_path / "near", near)
+    write(tmp_path / "far", ["a b"] * len(joined))
+    systems = ["--hyp", tmp_path / "near", "--hyp", tmp_path / "far"]
+    systems += ["--metrics", "chrf", "--significance", "bootstrap", "--resamples", 100]
+    model = ["--model", bpe_run, "--src", data / "news.en", "--latent", "--samples", 2]
+    for flags, key in ((systems, "significance"), (model, "latent")):
+        found = {}
+        for name in ("joined", "bpe"):
+            words = [*flags, "--ref", tmp_path / name / "ref.de", "--json"]
+            code, output, messages = command(*words)
+            assert code == 0, messages
+            assert ("ref.de has subwords" in messages) == (name == "bpe")
+            found[name] = json.loads(output)
+        one, other = (found[name][key] for name in ("bpe", "joined"))
+        if key == "latent":  # likelihoods are of the subwords, BLEU is of the words
+            names = ("bleu", "p_value", "changed")
+            one, other = (
+                {z: {k: v[k] for k in names if k in v} for z, v in each["z"].items()}
+                for each in (one, other)
+            )
+        else:
+            score = found["bpe"]["systems"][0]["all"]["scores"]["chrf"]["score"]
+            assert score == sacrebleu_package.corpus_chrf(near, [joined]).score
+        assert one == other
+
+
 def test_protocols_are_columns_with_signatures(command, texts):
     words = ["--hyp", texts / "near", "--ref", texts / "ref", "--language", "en"]
     words += ["--metrics", "bleu,multi_bleu,ter,ter_13a", "--tokenize", "char", "--lowercase"]
