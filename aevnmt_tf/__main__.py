@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"aevnmt {__version__}")
         return 0
     if words:
-        problem = f"there is no verb {words[0]}{did_you_mean(words[0], found)}"
+        problem = f"unknown command {words[0]}{did_you_mean(words[0], found)}"
     else:
-        problem = "a verb is missing"
+        problem = "the command is missing"
     print(f"aevnmt: {problem} (see aevnmt --help)", file=sys.stderr)
     return USER_ERROR
 
@@ -74,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _help(found: dict[str, str]) -> str:
     width = max((len(name) for name in found), default=0)
     lines = [f"  {name:{width}}  {line}" for name, line in found.items()]
-    head = "usage: aevnmt VERB ...\n\nAuto-Encoding Variational Neural Machine Translation\n"
-    return "\n".join([head, *lines, "\n`aevnmt VERB --help` says more."])
+    head = "usage: aevnmt COMMAND ...\n\nAuto-Encoding Variational Neural Machine Translation\n"
+    return "\n".join([head, *lines, "\nRun `aevnmt COMMAND --help` for its flags."])
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     aevnmt export --model RUN --export_dir D --version 7 --n_best 10 --beam_width 10
     aevnmt export --model RUN1 --model RUN2 --export_dir D          (an ensemble)
 
-Writes D/1, or the next free number, which appears in D when it is complete. A server that
-watches D takes it up.
+Writes D/1, or the next free number. The folder appears when it is complete, so that a server
+that watches D can load it.
 """
 
 import shlex
@@ -25,11 +25,16 @@ def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("export", __doc__)
     flags.add_runs(p)
-    p.add_argument("--export_dir", required=True, metavar="D", help="folder of all versions")
     p.add_argument(
-        "--version", type=flags.positive, metavar="N", help="default: the next free number"
+        "--export_dir", required=True, metavar="D", help="folder of the numbered versions"
     )
-    owner = "how to translate (not mbr, which chooses outside of the graph)"
+    p.add_argument(
+        "--version",
+        type=flags.positive,
+        metavar="N",
+        help="version (default: the next free number)",
+    )
+    owner = "serving_default and nbest (mbr is not available in a graph)"
     rules.add_flags(p, ["search"], owner=owner)
     _add_sizes(p)
     _add_settings(p)
@@ -38,29 +43,32 @@ def parser() -> command.Parser:
 
 
 def _add_sizes(p):
-    group = p.add_argument_group("what is fixed at export")
+    group = p.add_argument_group("fixed at export")
     group.add_argument(
-        "--n_best", type=flags.positive, metavar="N", help="N of nbest (default: 5)"
+        "--n_best",
+        type=flags.positive,
+        metavar="N",
+        help="translations of the nbest signature (default: 5)",
     )
     group.add_argument(
         "--num_samples",
         type=flags.positive,
         default=5,
         metavar="N",
-        help="N of sample (default: 5)",
+        help="translations of the sample signature (default: 5)",
     )
     group.add_argument(
         "--samples",
         type=flags.positive,
         default=10,
         metavar="S",
-        help="draws of z in score (default: 10)",
+        help="draws of z of the score signature (default: 10)",
     )
     rules.add_flags(group, SAMPLING, owner="sample")
 
 
 def _add_settings(p):
-    group = p.add_argument_group("settings of the run to change")
+    group = p.add_argument_group("settings of the run that may be changed")
     for name in SETTINGS:
         settings.add_flag(group, hparams.SETTINGS[name])
     flags.add_lengths(group)

@@ -1,11 +1,11 @@
-"""Clean raw parallel text and make its subword models and vocabularies.
+"""Clean raw parallel text and learn its subword models and vocabularies.
 
     aevnmt prepare --hparams FILE --out FOLDER [--NAME VALUE ...]
 
 Reads train_prefix, dev_prefix, test_prefix and synthetic_prefix (PREFIX.LANG, plain or .gz).
-Training pairs with an empty side or over 50 words are dropped and counted; dev and test are
-kept whole. FOLDER/hparams.json are the settings to train with; without --hparams the number of
-pairs decides them.
+Training pairs with an empty side or more than 50 words are dropped and counted; dev and test
+sets are kept whole. FOLDER/hparams.json holds the settings to train with. Without --hparams
+they are chosen from the number of sentence pairs.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from aevnmt_tf.hparams import own_text
 def parser() -> command.Parser:
     """Return the flags of this verb."""
     flags = command.Parser("prepare", __doc__)
-    flags.add_argument("--out", metavar="FOLDER", help="where the prepared text goes")
+    flags.add_argument("--out", metavar="FOLDER", help="folder for the prepared text")
     for side in ("src", "tgt"):
         words = {"src": "source", "tgt": "target"}[side]
         flags.add_argument(
@@ -30,7 +30,7 @@ def parser() -> command.Parser:
             metavar="FILE",
             action="append",
             default=[],
-            help=f"text in the {words} language that the models learn from, too; repeatable",
+            help=f"additional {words} text to learn subword models from; repeatable",
         )
     hparams.add_flags(flags, groups=("data", "text", "model"))
     return flags
@@ -39,7 +39,7 @@ def parser() -> command.Parser:
 def run(args: argparse.Namespace) -> int:
     """Prepare the text, print what was dropped, and say what to do next."""
     if args.out is None:
-        raise UserError("--out is missing: name the folder for the prepared text.")
+        raise UserError("--out is missing: choose a folder for the prepared text.")
     from aevnmt_tf.data import preparation_manifest as manifests
     from aevnmt_tf.data.corpora import count_pairs
     from aevnmt_tf.data.corpus_preparation import HPARAMS, prepare

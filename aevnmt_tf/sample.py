@@ -1,11 +1,11 @@
-"""Make up sentence pairs: z from the prior, a source from z, a target from both.
+"""Sample sentence pairs: z from the prior, a source from P(x|z), a target from P(y|x, z).
 
     aevnmt sample --model RUN --num 20 --seed 3
     aevnmt sample --model RUN --interpolate "A dog runs." "Two men sit on a bench." --steps 7
 
-A line is a source, a tab and a target. The same seed gives the same pairs. --interpolate walks
-in equal steps from one sentence's mean z to the other's, and shows the pair that the model
-finds most natural (greedily) at each z.
+Prints a source, a tab and a target per line. The same seed gives the same pairs. --interpolate
+moves in equal steps from the mean z of one sentence to that of another, and decodes a sentence
+pair greedily at each step.
 """
 
 import argparse
@@ -25,22 +25,24 @@ def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("sample", __doc__)
     flags.add_run(p)
-    p.add_argument("--num", type=flags.positive, metavar="N", help="how many pairs")
-    p.add_argument("--seed", type=flags.seed, metavar="S", help="default: 1")
+    p.add_argument("--num", type=flags.positive, metavar="N", help="number of sentence pairs")
+    p.add_argument("--seed", type=flags.seed, metavar="S", help="random seed (default: 1)")
     rules.add_flags(p, DRAWING, owner="")
     p.add_argument(
         "--interpolate",
         nargs=2,
         metavar=("A", "B"),
-        help="walk from sentence A to sentence B in place of sampling",
+        help="interpolate between two sentences instead of sampling",
     )
     p.add_argument(
         "--steps",
         type=flags.at_least(2),
         metavar="N",
-        help="of --interpolate (default: 5)",
+        help="number of steps of --interpolate (default: 5)",
     )
-    p.add_argument("--output", default="-", metavar="FILE", help="plain or .gz; -: stdout")
+    p.add_argument(
+        "--output", default="-", metavar="FILE", help="plain or .gz (default: stdout)"
+    )
     p.add_argument("--format", choices=("text", "jsonl"), default="text")
     return p
 
@@ -72,11 +74,11 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("give either --num N or --interpolate A B.")
     if args.interpolate is None:
         if args.steps is not None:
-            raise UserError("--steps is for --interpolate.")
+            raise UserError("--steps needs --interpolate.")
         return
     drawn = ([] if args.seed is None else ["seed"]) + list(rules.given(args, DRAWING))
     if drawn:
-        raise UserError(f"--{drawn[0]} is for --num: --interpolate draws nothing.")
+        raise UserError(f"--{drawn[0]} has no effect with --interpolate: leave it out.")
 
 
 def _text(pair: tuple[str, str]) -> str:

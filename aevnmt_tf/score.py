@@ -3,21 +3,21 @@
     aevnmt score --model RUN --src source.txt --tgt target.txt > scores.tsv
     aevnmt score --model RUN --src F.gz --tgt G.gz --samples 100 --format jsonl --output F.jsonl
 
-One line for each pair, in their order. Totals and perplexities go to stderr.
+Prints one line per pair, in order. Totals and perplexities go to stderr.
 
     elbo            log_px + log_py - kl
-    log_px, log_py  log P(x|z) and log P(y|x, z), means over --samples draws of z from q
+    log_px, log_py  log P(x|z) and log P(y|x, z), averaged over --samples draws of z from q
     kl              KL(q(z|.) || p(z))
-    iw_log_pxy      importance-weighted bound on log P(x, y), of all draws
+    iw_log_pxy      importance-weighted lower bound on log P(x, y)
     iw_log_px       the same for log P(x)
     iw_log_py       iw_log_pxy - iw_log_px, an estimate of log P(y|x); a bound for vnmt
-    ess             effective sample size of iw_log_pxy: how many of the draws count; a
-                    small one says that the iw_ bounds are not to be trusted
+    ess             effective sample size of iw_log_pxy; do not trust the iw_ bounds if it is
+                    close to 1
     log_py_at_mean  log P(y|x, z) with the z that translate uses
-    source_tokens, target_tokens    subwords; </s> counts
+    source_tokens, target_tokens    number of subwords, including </s>
 
-A joint model has elbo, log_px and log_py alone, a cond model log_py. Those of a vnmt model
-are about log P(y|x): elbo is log_py - kl, and iw_log_py a bound.
+A joint model has elbo, log_px and log_py only, a cond model log_py only. For a vnmt model, elbo
+is log_py - kl, and iw_log_py is a lower bound on log P(y|x).
 """
 
 import argparse
@@ -41,21 +41,26 @@ def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("score", __doc__)
     flags.add_run(p)
-    p.add_argument("--src", required=True, metavar="FILE", help="plain or .gz; -: stdin")
-    p.add_argument("--tgt", required=True, metavar="FILE", help="plain or .gz; -: stdin")
-    p.add_argument("--output", default="-", metavar="FILE", help="plain or .gz; -: stdout")
+    kinds = "a file (not a language, as in train), plain or .gz; - reads stdin"
+    p.add_argument("--src", required=True, metavar="FILE", help=f"source sentences: {kinds}")
+    p.add_argument("--tgt", required=True, metavar="FILE", help="target sentences: a file")
+    p.add_argument(
+        "--output", default="-", metavar="FILE", help="plain or .gz (default: stdout)"
+    )
     p.add_argument("--format", choices=("tsv", "jsonl"), default="tsv")
     p.add_argument(
         "--samples",
         type=flags.positive,
         default=10,
         metavar="S",
-        help="draws of z (default: 10)",
+        help="draws of z per pair (default: 10)",
     )
-    p.add_argument("--seed", type=flags.seed, default=1, metavar="S", help="of the draws")
+    p.add_argument(
+        "--seed", type=flags.seed, default=1, metavar="S", help="random seed (default: 1)"
+    )
     flags.add_errors(p)
     p.add_argument(
-        "--src_max_len_infer", type=flags.positive, metavar="N", help="cut longer sentences"
+        "--src_max_len_infer", type=flags.positive, metavar="N", help="truncate longer lines"
     )
     return p
 

@@ -1,11 +1,11 @@
-"""Train a model; continue where it stopped when out_dir has a checkpoint.
+"""Train a model, or resume training from the last checkpoint in out_dir.
 
     aevnmt train --hparams FILE [--NAME VALUE ...]
     aevnmt train --src en --tgt de --train_prefix P --dev_prefix D --out_dir RUN
 
-Without --hparams the number of pairs decides the settings, which are printed. Without
-train_prefix it trains on the demo corpus. Ctrl-C saves and stops; the same command goes on from
-there.
+Without --hparams, the command chooses settings from the number of sentence pairs and prints
+them. Without train_prefix, it trains on the demo corpus. Ctrl-C saves a checkpoint and stops;
+the same command resumes.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def parser() -> command.Parser:
 def run(args: argparse.Namespace) -> int:
     """Train, and say what to do next."""
     if hparams.from_args(args).out_dir is None:
-        raise UserError("out_dir is not set: say where to keep the run, with --out_dir RUN.")
+        raise UserError("out_dir is not set: choose a folder for the run with --out_dir RUN.")
     _keep_compiled_code()
     from aevnmt_tf.data.corpora import count_pairs
     from aevnmt_tf.training.training_run import train

@@ -1,4 +1,4 @@
-"""Translate text, one line for each line.
+"""Translate text line by line.
 
     aevnmt translate --model RUN < source.txt > translation.txt
     aevnmt translate --model RUN --input source.gz --output out.jsonl --format jsonl --n_best 5
@@ -7,7 +7,7 @@
     aevnmt translate --model RUN1 --model RUN2 --model RUN3 < source.txt        (an ensemble)
     echo "A sentence." | aevnmt translate --model RUN --attention alignment.png
 
-With --n_best N the translations of a line are separated by tabs (text) or in a list (jsonl).
+With --n_best N, the translations of a line are separated by tabs (text) or form a list (jsonl).
 """
 
 import argparse
@@ -34,16 +34,26 @@ def parser() -> command.Parser:
     p = command.Parser("translate", __doc__)
     flags.add_runs(p)
     std = line_streams.STD
-    p.add_argument("--input", default=std, metavar="FILE", help="plain or .gz; -: stdin")
-    p.add_argument("--output", default=std, metavar="FILE", help="plain or .gz; -: stdout")
+    p.add_argument(
+        "--input",
+        default=std,
+        metavar="FILE",
+        help="source text, plain or .gz (default: stdin)",
+    )
+    p.add_argument(
+        "--output",
+        default=std,
+        metavar="FILE",
+        help="translations, plain or .gz (default: stdout)",
+    )
     p.add_argument("--format", choices=("text", "jsonl"), default="text")
     p.add_argument(
         "--attention",
         metavar="PATH",
-        help="draw alignments: of one line to FILE.png, or of each line to a PNG in a folder",
+        help="draw alignments: FILE.png for a single line, or a folder for one PNG per line",
     )
     flags.add_errors(p)
-    p.add_argument("--seed", type=flags.seed, default=1, help="of whatever is drawn")
+    p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")
     flags.add_lengths(p)
     rules.add_flags(p, ("n_best", "force_length", *rules.FLAGS))
     hparams.add_flags(p, ["decoding"], file=False)

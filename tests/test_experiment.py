@@ -194,7 +194,7 @@ def test_a_table_keeps_the_provenance_of_its_runs(
         (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
         (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),
         (["--seeds", "1,1"], "--seeds: 1,1 names a seed twice"),
-        (["--max_stps", "3"], "there is no flag --max_stps; did you mean --max_steps?"),
+        (["--max_stps", "3"], "unknown flag --max_stps; did you mean --max_steps?"),
         (
             ["--dropout", "0.9", "--dry_run"],
             "cond/seed1 holds a run with other settings (dropout",

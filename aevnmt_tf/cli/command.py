@@ -1,4 +1,4 @@
-"""What every verb shares: flags, one-sentence errors, exit codes and a quiet terminal.
+"""What every verb shares: the parser, one-line errors, exit codes and a quiet terminal.
 
 A verb is a module with
 
@@ -27,7 +27,7 @@ USER_ERROR, BROKEN_PIPE = 2, 141  # exit codes
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence and which guesses no flag.
+    """An argument parser that reports errors as UserError and accepts no abbreviated flags.
 
     `verb` is the name of the command and `description` the docstring of its module.
     """
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(description=description, allow_abbrev=False, **options)
         self.add_argument(
-            "--verbose", action="store_true", help="show TensorFlow's own messages, too"
+            "--verbose", action="store_true", help="show log messages of TensorFlow"
         )
 
     def error(self, message: str) -> NoReturn:
@@ -53,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             flag = flag.split("=")[0]
             known = [name for action in self._actions for name in action.option_strings]
             what = "flag" if flag.startswith("-") else "argument"
-            self.error(f"there is no {what} {flag}{did_you_mean(flag, known)}")
+            self.error(f"unknown {what} {flag}{did_you_mean(flag, known)}")
         return parsed
 
 
@@ -67,11 +67,11 @@ def main(
     """Parse, run and return the exit code; only a bug shows a traceback.
 
     Args:
-        run: From the flags to the exit code.
-        parser: The command line.
-        argv: Its words; None: those of the process.
-        keep_memory: Whether freed memory is kept, see `keep_freed_memory`; not in a server,
-            where one large request would hold it for good.
+        run: Function from the parsed flags to the exit code.
+        parser: The parser of the command line.
+        argv: The arguments; None: those of the process.
+        keep_memory: Whether to keep freed memory, see `keep_freed_memory`. A server should not,
+            because one large request would then hold it for good.
     """
     status = 1
     try:

@@ -28,7 +28,5 @@ def advice(error: BaseException) -> str:
     name = (getattr(error, "name", None) or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
         if isinstance(error, ModuleNotFoundError) and name in modules:
-            return (
-                f"this needs {name}, which is not installed: pip install 'aevnmt_tf[{extra}]'."
-            )
+            return f"this needs the package {name}: pip install 'aevnmt_tf[{extra}]'."
     return ""

@@ -39,7 +39,7 @@ def add_runs(p: argparse.ArgumentParser) -> None:
         action="extend",
         nargs="+",
         metavar="RUN",
-        help="out_dir of a training run; several with equal vocabularies: an ensemble",
+        help="out_dir of a training run; several with the same vocabularies form an ensemble",
     )
     add_checkpoint(p)
 
@@ -49,7 +49,7 @@ def add_checkpoint(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--checkpoint",
         choices=("best", "last", "average"),
-        help="default: best or average, whichever has the higher dev BLEU",
+        help="weights to load (default: best or average, whichever has the higher dev BLEU)",
     )
 
 
@@ -59,11 +59,15 @@ def add_errors(p: argparse.ArgumentParser) -> None:
         "--errors",
         choices=("strict", "replace"),
         default="strict",
-        help="what to do about invalid UTF-8: stop at it, or replace it",
+        help="invalid UTF-8: stop with an error, or replace it",
     )
 
 
 def add_lengths(p: argparse.ArgumentParser) -> None:
     """--src_max_len_infer and --tgt_max_len_infer."""
-    p.add_argument("--src_max_len_infer", type=positive, metavar="N", help="cut longer lines")
-    p.add_argument("--tgt_max_len_infer", type=positive, metavar="N", help="longest output")
+    p.add_argument(
+        "--src_max_len_infer", type=positive, metavar="N", help="truncate longer lines"
+    )
+    p.add_argument(
+        "--tgt_max_len_infer", type=positive, metavar="N", help="maximum output length"
+    )

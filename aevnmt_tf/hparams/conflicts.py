@@ -57,7 +57,7 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
 
 def _exclude(values: Mapping[str, Any], first: str, second: str, advice: str) -> None:
     one, other = (json.dumps(values[name], ensure_ascii=False) for name in (first, second))
-    sentence = f"{first} {one} and {second} {other} do not go together: {advice}."
+    sentence = f"{first} {one} cannot be combined with {second} {other}: {advice}."
     raise Clash((first, second), sentence)
 
 
@@ -79,14 +79,14 @@ def _refuse_model(v: Mapping[str, Any]) -> None:
             v,
             "r_train_mode",
             "z_inference_from",
-            "r(z|x) exists with source_target only, so set that or leave r_train_mode out",
+            "only source_target has an r(z|x), so set that or leave r_train_mode out",
         )
     if v["prior"] == "mixture" and v["free_bits_for"].endswith("dimension"):
         _exclude(
             v,
             "prior",
             "free_bits_for",
-            "the KL to a mixture is known for z as a whole: set free_bits_for to z or batch",
+            "the KL to a mixture has no value per dimension: set free_bits_for to z or batch",
         )
     if v["encoder_type"] == "bi" and v["num_encoder_layers"] % 2:
         _exclude(
@@ -96,20 +96,20 @@ def _refuse_model(v: Mapping[str, Any]) -> None:
             "a bidirectional layer counts as 2, so the number of layers must be even",
         )
     if v["sos"] == v["eos"]:
-        _exclude(v, "sos", "eos", "the two marks must differ")
+        _exclude(v, "sos", "eos", "the two symbols must differ")
 
 
 def _refuse_training(v: Mapping[str, Any]) -> None:
     if v["avg_ckpts"] > v["num_keep_ckpts"]:
         _exclude(v, "avg_ckpts", "num_keep_ckpts", "only kept checkpoints can be averaged")
     if v["objective"] == "iwae" and v["free_bits"]:
-        advice = "free bits are a part of the KL, which the importance-weighted bound has not"
+        advice = "free bits apply to the KL, which the importance-weighted bound does not have"
         _exclude(v, "objective", "free_bits", advice)
     if v["mdr_rate"] and v["free_bits"]:
-        advice = "both ask for a KL of some size, so set one of them"
+        advice = "both set a minimum for the KL, so use one of them"
         _exclude(v, "mdr_rate", "free_bits", advice)
     if v["mdr_rate"] and v["objective"] == "iwae":
-        advice = "the importance-weighted bound has no KL to hold"
+        advice = "the importance-weighted bound has no KL term"
         _exclude(v, "mdr_rate", "objective", advice)
     if v["KL_annealing_cycles"] > 1 and not v["KL_annealing_steps"]:
         advice = "a cycle is 2 x KL_annealing_steps long, so set both"
@@ -136,7 +136,7 @@ def _refuse_decoding(v: Mapping[str, Any]) -> None:
             v,
             "num_translations_per_input",
             "beam_width",
-            f"such a search gives {most} at most, so widen the beam or sample",
+            f"this search returns at most {most}, so use a wider beam or sample",
         )
 
 
@@ -144,32 +144,45 @@ def _refuse_data(v: Mapping[str, Any]) -> None:
     if v["train_prefix"] is None:
         for name in ("dev_prefix", "synthetic_prefix", "train_ratios"):
             if v[name] is not None:
-                advice = f"null is the demo corpus, so give train_prefix or leave {name} out"
+                advice = (
+                    f"without train_prefix the demo corpus is used; set it or leave {name} out"
+                )
                 _exclude(v, name, "train_prefix", advice)
         for name in ("src", "tgt"):
             if v[name] not in ("en", "de"):
-                _exclude(v, name, "train_prefix", "null is the demo corpus, en and de")
+                _exclude(
+                    v,
+                    name,
+                    "train_prefix",
+                    "without train_prefix the demo corpus is used, which has en and de",
+                )
     else:
         for name in ("src", "tgt"):
             if v[name] is None:
-                _exclude(v, "train_prefix", name, f"files are PREFIX.LANG, so give {name}, too")
+                _exclude(
+                    v,
+                    "train_prefix",
+                    name,
+                    f"files are named PREFIX.LANG, so set {name} as well",
+                )
     if v["src"] == v["tgt"]:
         _exclude(v, "src", "tgt", "source and target files would be the same")
     count = len(v["train_prefix"]) if isinstance(v["train_prefix"], tuple) else 1
     if v["train_ratios"] is not None and len(v["train_ratios"]) != count:
-        advice = f"the number of ratios must be that of the prefixes, {count}"
+        advice = f"give one ratio per prefix, {count} in all"
         _exclude(v, "train_ratios", "train_prefix", advice)
     tag = v["synthetic_tag"]
     if tag is not None and v["synthetic_prefix"] is None:
-        _exclude(
-            v, "synthetic_tag", "synthetic_prefix", "there is nothing to put it in front of"
-        )
+        _exclude(v, "synthetic_tag", "synthetic_prefix", "there is no synthetic text to tag")
     if tag is not None and (tag.split() != [tag] or tag in ("<unk>", v["sos"], v["eos"])):
         names = ("synthetic_tag", "synthetic_tag")
         shown = json.dumps(tag, ensure_ascii=False)
-        raise Clash(names, f"synthetic_tag must be a word of its own, not {shown}.")
+        raise Clash(
+            names,
+            f"synthetic_tag must be a single word other than the special symbols, not {shown}.",
+        )
     if v["subword_sampling"] and v["subword_option"] != "spm":
-        advice = "only SentencePiece knows more than one segmentation"
+        advice = "only SentencePiece can sample segmentations"
         _exclude(v, "subword_sampling", "subword_option", advice)
     if v["text_pipeline"] == "moses" and v["subword_option"] == "spm":
-        _exclude(v, "text_pipeline", "subword_option", 'moses goes with "bpe" or ""')
+        _exclude(v, "text_pipeline", "subword_option", 'with moses, set it to "bpe" or ""')

@@ -32,156 +32,170 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("z_inference_from", str, "source_only", "source_only: q(z|x); source_target: "
                 "q(z|x,y), and r(z|x) for prediction; vnmt: always source_target, without r",
                 ("source_only", "source_target")),
-        Setting("r_train_mode", str, None, "how r learns: KLq is KL(q||r), KLr is KL(r||q), JS "
-                "is the sum of both (the authors' name for it), l2 makes r a point; null with "
-                "source_target is KLq", ("KLq", "KLr", "JS", "l2")),
+        Setting("r_train_mode", str, None, "divergence that trains r: KLq is KL(q||r), "
+                "KLr is KL(r||q), JS is their sum (the authors' name for it), l2 makes r a "
+                "point estimate; null with source_target: KLq", ("KLq", "KLr", "JS", "l2")),
         Setting("prior", str, "standard", "standard: N(0, I); mixture: a learned mixture of "
                 "Gaussians (not in the paper)", ("standard", "mixture")),
-        Setting("prior_components", int, 10, "Gaussians of a mixture prior", at_least=1),
-        Setting("embedding_stddev", float, 0.5, "of the embeddings' initial values (0.5: the "
-                "authors' code)", above=0),
-        Setting("dropout", float, 0.3, "rate on the input of every RNN cell",
+        Setting("prior_components", int, 10, "number of Gaussians in a mixture prior",
+                at_least=1),
+        Setting("embedding_stddev", float, 0.5, "standard deviation of the initial "
+                "embeddings (0.5 in the authors' code)", above=0),
+        Setting("dropout", float, 0.3, "dropout rate on the input of every RNN cell",
                 at_least=0, below=1),
-        Setting("output_dropout", float, 0.0, "rate on what the output layers read (not in the "
-                "paper)", at_least=0, below=1),
+        Setting("output_dropout", float, 0.0, "dropout rate on the input of the output layers "
+                "(not in the paper)", at_least=0, below=1),
         Setting("word_dropout", float, 0.0, "rate at which words of the target prefix and of "
-                "the source LM's prefix are masked", at_least=0, below=1),
-        Setting("word_dropout_source", bool, True, "word dropout in the source LM, too"),
-        Setting("source_word_dropout", float, 0.0, "rate at which words are masked in what the "
-                "encoder reads (not in the paper)", at_least=0, below=1),
+                "the source LM's prefix are dropped", at_least=0, below=1),
+        Setting("word_dropout_source", bool, True, "apply word dropout in the source LM as "
+                "well"),
+        Setting("source_word_dropout", float, 0.0, "rate at which words of the encoder's input "
+                "are dropped (not in the paper)", at_least=0, below=1),
         Setting("encoder_type", str, "bi", "bidirectional", ("bi",)),
-        Setting("num_encoder_layers", int, 2, "a bidirectional layer counts as 2", at_least=1),
-        Setting("num_decoder_layers", int, 1, "layers of the decoder", at_least=1),
-        Setting("num_lm_layers", int, 1, "layers of the source LM", at_least=1),
-        Setting("num_layers", int, None, "sets num_encoder_layers and num_decoder_layers where "
-                "they are not given", at_least=1),
-        Setting("attention", str, "bahdanau", "attention scores", ("bahdanau",)),
+        Setting("num_encoder_layers", int, 2, "number of layers; a bidirectional layer counts "
+                "as 2", at_least=1),
+        Setting("num_decoder_layers", int, 1, "number of decoder layers", at_least=1),
+        Setting("num_lm_layers", int, 1, "number of source LM layers", at_least=1),
+        Setting("num_layers", int, None, "default for num_encoder_layers and "
+                "num_decoder_layers", at_least=1),
+        Setting("attention", str, "bahdanau", "attention score function", ("bahdanau",)),
         Setting("attention_architecture", str, "standard", "TF-NMT's name", ("standard",)),
-        Setting("unit_type", str, "gru", "cell of every RNN", ("gru",)),
+        Setting("unit_type", str, "gru", "type of every RNN cell", ("gru",)),
         Setting("pass_hidden_state", bool, False, "false: the decoder starts from z or zeros, "
                 "never from the encoder", (False,)),
         Setting("decoder_style", str, "paper", "paper: attention from the old state, output "
                 "from state, word and context; tf_nmt: input feeding", ("paper", "tf_nmt")),
-        Setting("gru_reset", str, "before", "reset gate before or after the recurrent product",
-                ("before", "after")),
+        Setting("gru_reset", str, "before", "apply the reset gate before or after the "
+                "recurrent product", ("before", "after")),
         Setting("share_vocab", bool, False, "one vocabulary for both languages"),
-        Setting("tie_embeddings", bool, False, "the embeddings are the matrices of the output "
-                "layers, too (not in the paper)"),
+        Setting("tie_embeddings", bool, False, "use the embeddings as the matrices of the "
+                "output layers (not in the paper)"),
     ),
     "objective": (
         Setting("objective", str, "elbo", "elbo: the evidence lower bound; iwae: the "
                 "importance-weighted bound with num_train_samples draws (not in the paper)",
                 ("elbo", "iwae")),
-        Setting("num_train_samples", int, 1, "draws of z for each pair in training",
+        Setting("num_train_samples", int, 1, "draws of z per sentence pair in training",
                 at_least=1),
         Setting("KL_annealing_steps", int, 0, "updates over which the weight of the KL terms "
-                "grows from 0 to 1; 0: no annealing", at_least=0),
-        Setting("KL_annealing_cycles", int, 1, "how many times annealing starts; a cycle is "
-                "2 x KL_annealing_steps long", at_least=1),
-        Setting("label_smoothing", float, 0.0, "share of each target word's probability that "
-                "training gives to all words in equal parts (not in the paper)",
+                "increases from 0 to 1; 0: no annealing", at_least=0),
+        Setting("KL_annealing_cycles", int, 1, "number of annealing cycles, each of "
+                "2 x KL_annealing_steps updates", at_least=1),
+        Setting("label_smoothing", float, 0.0, "probability mass of each target word that "
+                "is spread evenly over the vocabulary (not in the paper)",
                 at_least=0, below=1),
-        Setting("free_bits", float, 0.0, "nats of KL that cost nothing", at_least=0),
-        Setting("free_bits_for", str, "z", "z, dimension: free bits of each sentence, for the "
-                "whole of z or for each dimension; batch, batch_dimension: of the mean "
-                "over a batch, on each device", ("z", "dimension", "batch", "batch_dimension")),
-        Setting("mdr_rate", float, 0.0, "minimum desired rate: the nats of KL that a Lagrange "
-                "multiplier asks for (not in the paper); 0: none", at_least=0),
-        Setting("mdr_step", float, 0.01, "by how much the multiplier grows for each nat that "
-                "the KL of a batch is short of mdr_rate", above=0),
+        Setting("free_bits", float, 0.0, "nats of KL that are free (not in the paper)",
+                at_least=0),
+        Setting("free_bits_for", str, "z", "z, dimension: free bits per sentence, for all of "
+                "z or per dimension; batch, batch_dimension: the same for the mean KL of a "
+                "batch on each device", ("z", "dimension", "batch", "batch_dimension")),
+        Setting("mdr_rate", float, 0.0, "minimum desired rate: nats of KL enforced by a "
+                "Lagrange multiplier (not in the paper); 0: off", at_least=0),
+        Setting("mdr_step", float, 0.01, "step size of the multiplier, per nat that the KL of "
+                "a batch is below mdr_rate", above=0),
     ),
     "optimisation": (
-        Setting("optimizer", str, "adam", "update rule", ("adam", "sgd")),
-        Setting("learning_rate", float, 0.0003, "step size", above=0),
-        Setting("ema_decay", float, 0.0, "evaluate and keep as best an exponential moving "
-                "average of the weights with this decay, such as 0.999 (not in the paper); "
-                "0: the weights themselves", at_least=0, below=1),
-        Setting("max_gradient_norm", float, 1.0, "gradients are clipped to this global norm",
+        Setting("optimizer", str, "adam", "optimizer", ("adam", "sgd")),
+        Setting("learning_rate", float, 0.0003, "initial learning rate", above=0),
+        Setting("ema_decay", float, 0.0, "decay of an exponential moving average of the "
+                "weights, such as 0.999; the average is evaluated and kept as best (not in the "
+                "paper); 0: no average", at_least=0, below=1),
+        Setting("max_gradient_norm", float, 1.0, "clip gradients to this global norm",
                 above=0),
-        Setting("batch_size", int, 64, "sentence pairs a batch, over all devices", at_least=1),
-        Setting("gradient_accumulation_steps", int, 1, "batches summed for one update",
+        Setting("batch_size", int, 64, "sentence pairs per batch, over all devices",
                 at_least=1),
-        Setting("num_train_steps", int, 140000, "updates before convergence is checked",
+        Setting("gradient_accumulation_steps", int, 1, "batches per update",
                 at_least=1),
-        Setting("check_convergence_every", int, 500, "after num_train_steps, updates between "
-                "checks of dev BLEU; 0: stop at num_train_steps", at_least=0),
-        Setting("patience", int, 20, "checks without a gain before training stops", at_least=1),
-        Setting("max_steps", int, None, "stop after so many updates in any case", at_least=1),
-        Setting("max_minutes", float, None, "stop after so many minutes in any case", above=0),
-        Setting("max_bad_steps", int, 10, "updates in a row with a non-finite gradient before "
-                "training gives up", at_least=1),
-        Setting("warmup_steps", int, 0, "updates over which the learning rate grows",
+        Setting("num_train_steps", int, 140000, "number of updates before convergence checks "
+                "start", at_least=1),
+        Setting("check_convergence_every", int, 500, "after num_train_steps: updates between "
+                "convergence checks on dev BLEU; 0: stop at num_train_steps", at_least=0),
+        Setting("patience", int, 20, "stop after this many checks without improvement",
+                at_least=1),
+        Setting("max_steps", int, None, "stop after this many updates", at_least=1),
+        Setting("max_minutes", float, None, "stop after this many minutes", above=0),
+        Setting("max_bad_steps", int, 10, "give up after this many consecutive updates with a "
+                "non-finite gradient", at_least=1),
+        Setting("warmup_steps", int, 0, "updates over which the learning rate increases",
                 at_least=0),
-        Setting("warmup_scheme", str, "t2t", "from 1/100 of the rate, exponentially", ("t2t",)),
-        Setting("decay_scheme", str, "", "luong5, luong10: after 1/2 of the steps, halved 5 "
-                "or 10 times; luong234: after 2/3, 4 times; linear: from the first step to 0",
+        Setting("warmup_scheme", str, "t2t", "exponentially, from 1/100 of the learning rate",
+                ("t2t",)),
+        Setting("decay_scheme", str, "", "luong5, luong10: after 1/2 of the updates, halve "
+                "the learning rate 5 or 10 times; luong234: after 2/3, 4 times; linear: "
+                "decrease it to 0",
                 ("", "luong5", "luong10", "luong234", "linear")),
-        Setting("random_seed", int, 1, "fixes initial weights, noise and the order of the data",
-                at_least=0, below=2**31),
+        Setting("random_seed", int, 1, "seed of initial weights, noise and the order of the "
+                "data", at_least=0, below=2**31),
     ),
     "machine": (
-        Setting("distribute", str, "auto", "auto: all GPUs of the machine, several workers "
-                "where TF_CONFIG names two or more",
+        Setting("distribute", str, "auto", "auto: all GPUs of this machine, or the workers of "
+                "TF_CONFIG if it names two or more",
                 ("auto", "none", "mirrored", "multi_worker")),
-        Setting("precision", str, "float32", "of the large products",
+        Setting("precision", str, "float32", "precision of the large matrix products",
                 ("float32", "mixed_bfloat16")),
-        Setting("jit_compile", str, "auto", "compile with XLA; auto: where it is faster",
+        Setting("jit_compile", str, "auto", "compile with XLA; auto: on a GPU only",
                 ("auto", "true", "false")),
     ),
     "data": (
-        Setting("src", str, None, "source language; files are PREFIX.LANG"),
-        Setting("tgt", str, None, "target language"),
-        Setting("train_prefix", str, None, "training files, one prefix or several; null: the "
-                "demo corpus", many="either"),
-        Setting("train_ratios", float, None, "mixing weights, one for each train_prefix; null: "
-                "corpora are concatenated", above=0, many=True),
-        Setting("dev_prefix", str, None, "development files, one prefix or several",
+        Setting("src", str, None, "source language, such as en; files are PREFIX.LANG"),
+        Setting("tgt", str, None, "target language, such as de"),
+        Setting("train_prefix", str, None, "prefix of the training files, or several; null: "
+                "the demo corpus", many="either"),
+        Setting("train_ratios", float, None, "mixing weights, one per train_prefix; null: "
+                "concatenate the corpora", above=0, many=True),
+        Setting("dev_prefix", str, None, "prefix of the development files, or several",
                 many="either"),
-        Setting("test_prefix", str, None, "test files, one prefix or several", many="either"),
+        Setting("test_prefix", str, None, "prefix of the test files, or several",
+                many="either"),
         Setting("synthetic_prefix", str, None, "back-translated pairs: PREFIX.TGT and "
                 "PREFIX.translation.SRC"),
-        Setting("mono_real_ratio", int, 1, "synthetic batches for each gold batch", at_least=1),
+        Setting("mono_real_ratio", int, 1, "synthetic batches per gold batch", at_least=1),
         Setting("mono_prefix", str, None, "TF-NMT's name; null", (None,)),
         Setting("embed_prefix", str, None, "TF-NMT's name; null", (None,)),
-        Setting("vocab_prefix", str, None, "vocabulary files or SentencePiece models; null: "
-                "made from the training files"),
-        Setting("out_dir", str, None, "where the run is kept"),
-        Setting("note", str, None, "a sentence about the file or the run"),
-        Setting("max_train", int, 0, "use the first so many pairs only; 0: all", at_least=0),
-        Setting("num_buckets", int, 10, "the most batch shapes a run may have", at_least=1),
-        Setting("subword_sampling", float, 0.0, "training text is cut into subwords at random, "
-                "with probability proportional to P^this: 0.2 is wild, 0.5 tame; 0: the best "
-                "segmentation alone", at_least=0),
-        Setting("subword_samples", int, 8, "with subword_sampling: segmentations of each "
-                "sentence, all on the disk, which epochs take in turn", at_least=1),
-        Setting("src_max_len", int, 50, "training drops longer sources (subwords)", at_least=1),
-        Setting("tgt_max_len", int, 50, "training drops longer targets (subwords)", at_least=1),
-        Setting("src_max_len_infer", int, 512, "translation cuts longer sources (subwords)",
+        Setting("vocab_prefix", str, None, "prefix of vocabulary files or SentencePiece "
+                "models; null: learn them from the training files"),
+        Setting("out_dir", str, None, "folder of the run"),
+        Setting("note", str, None, "a description of the file or the run"),
+        Setting("max_train", int, 0, "train on the first N pairs only; 0: all", at_least=0),
+        Setting("num_buckets", int, 10, "maximum number of batch shapes", at_least=1),
+        Setting("subword_sampling", float, 0.0, "sample segmentations of the training text "
+                "(Kudo, 2018) with probability P^alpha; smaller values vary more; 0: the best "
+                "segmentation only", at_least=0),
+        Setting("subword_samples", int, 8, "with subword_sampling: segmentations per "
+                "sentence, stored on disk and used by epochs in turn", at_least=1),
+        Setting("src_max_len", int, 50, "drop longer sources from training (subwords)",
                 at_least=1),
-        Setting("tgt_max_len_infer", int, None, "longest translation; null: 2 x the source's "
-                "length + 10", at_least=1),
+        Setting("tgt_max_len", int, 50, "drop longer targets from training (subwords)",
+                at_least=1),
+        Setting("src_max_len_infer", int, 512, "truncate longer sources when translating "
+                "(subwords)", at_least=1),
+        Setting("tgt_max_len_infer", int, None, "maximum length of a translation (subwords); "
+                "null: 2 x the source length + 10", at_least=1),
         Setting("demo_pairs", int, 20000, "training pairs of the demo corpus, at most 20,000",
                 at_least=10),
-        Setting("sos", str, "<s>", "first mark of a sentence in vocabulary files"),
-        Setting("eos", str, "</s>", "last mark of a sentence in vocabulary files"),
+        Setting("sos", str, "<s>", "start-of-sentence symbol in vocabulary files"),
+        Setting("eos", str, "</s>", "end-of-sentence symbol in vocabulary files"),
     ),
     "text": (
         Setting("subword_option", str, "spm", "spm: SentencePiece on raw text; bpe: text in "
                 "BPE (@@); empty: words", ("", "bpe", "spm")),
-        Setting("vocab_size", int, 8000, "for each language: pieces of SentencePiece, merges "
-                "of BPE, or words", at_least=1),
+        Setting("vocab_size", int, 8000, "per language: SentencePiece pieces, BPE merges, or "
+                "words", at_least=1),
         Setting("text_pipeline", str, "sentencepiece", "how raw text is prepared; moses: "
-                "tokenised, truecased, BPE", ("sentencepiece", "moses")),
-        Setting("synthetic_tag", str, None, "word in front of every synthetic source, one "
-                "symbol of the vocabulary, such as <bt>; null: none"),
+                "tokenise, truecase, BPE", ("sentencepiece", "moses")),
+        Setting("synthetic_tag", str, None, "symbol in front of every synthetic source, such "
+                "as <bt>; null: none"),
     ),
     "decoding": (
-        Setting("infer_batch_size", int, 64, "most sentences translated at a time", at_least=1),
-        Setting("beam_width", int, 10, "0: greedy, or sampling with a temperature", at_least=0),
-        Setting("length_penalty_weight", float, 1.0, "w in ((5 + length) / 6)^w", at_least=0),
-        Setting("sampling_temperature", float, 0.0, "above 0: sample instead of search",
+        Setting("infer_batch_size", int, 64, "sentences per batch when translating",
+                at_least=1),
+        Setting("beam_width", int, 10, "beam width; 0: greedy search, or sampling if "
+                "sampling_temperature is set", at_least=0),
+        Setting("length_penalty_weight", float, 1.0, "w in score = log P(y|x, z) / ((5 + "
+                "length) / 6)^w", at_least=0),
+        Setting("sampling_temperature", float, 0.0, "above 0: sample words at this temperature",
                 at_least=0),
-        Setting("num_translations_per_input", int, 1, "translations for each sentence",
+        Setting("num_translations_per_input", int, 1, "translations per sentence",
                 at_least=1),
     ),
     "reporting": (
@@ -190,10 +204,12 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 at_least=1),
         Setting("steps_per_checkpoint", int, None, "updates between checkpoints; null: 10 x "
                 "steps_per_stats", at_least=1),
-        Setting("metrics", str, ("bleu",), "scores on dev; bleu selects",
-                ("bleu", "chrf", "ter"), many=True),
-        Setting("num_keep_ckpts", int, 5, "last checkpoints kept", at_least=1),
-        Setting("avg_ckpts", int, 0, "last checkpoints averaged; true: num_keep_ckpts",
+        Setting("metrics", str, ("bleu",), "dev scores to report; BLEU selects the best "
+                "weights", ("bleu", "chrf", "ter"), many=True),
+        Setting("num_keep_ckpts", int, 5, "number of most recent checkpoints to keep",
+                at_least=1),
+        Setting("avg_ckpts", int, 0, "checkpoint averaging: average the last N checkpoints; "
+                "true: num_keep_ckpts",
                 at_least=0, also=(True, False)),
         Setting("iw_samples", int, 10, "samples for the importance-weighted bound on dev",
                 at_least=1),

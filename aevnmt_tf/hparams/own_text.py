@@ -96,7 +96,9 @@ def from_args(
 
 def _table(chosen: Mapping[str, Any], *, num_pairs: int) -> str:
     """Return what was chosen, a line for each group of settings."""
-    lines = [f"No --hparams file: settings for {num_pairs:,} pairs (flags win over them)"]
+    lines = [
+        f"No --hparams: settings chosen for {num_pairs:,} sentence pairs (flags override them)"
+    ]
     for group in _GROUPS:
         names = [s.name for s in declarations.GROUPS[group] if s.name in chosen]
         if names:

@@ -20,10 +20,10 @@ LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
 
 RULES = {
     "beam": "beam search for the highest score: log-probability / length penalty",
-    "greedy": "the most probable next word, again and again",
-    "sample": "words drawn from the model's own distribution",
+    "greedy": "the most probable word at each step",
+    "sample": "words drawn from the distribution of the model",
     "mbr": "minimum Bayes risk: the sample with the highest expected utility among all samples",
-    "refine": "beam search again and again, each time with z from q(z|x, y) of the last draft",
+    "refine": "repeated beam search, each time with z from q(z|x, y) of the previous draft",
 }
 DRAWS_Z = ("mbr", "refine")  # rules that are about draws of z
 BEAMS = ("beam", "refine")
@@ -41,12 +41,10 @@ class Decoding:
 
     search: str = _option(
         "beam",
-        "the decision rule; the run's settings choose among beam, greedy and sample",
+        "decision rule; by default beam, greedy or sample, as the settings of the run say",
         choices=tuple(RULES),
     )
-    beam_width: int = _option(
-        10, "hypotheses alive in a beam", at_least=1, rules=BEAMS, setting="beam_width"
-    )
+    beam_width: int = _option(10, "beam width", at_least=1, rules=BEAMS, setting="beam_width")
     length_penalty_weight: float = _option(
         1.0,
         "w in score = log P(y|x, z) / ((5 + length) / 6) ** w",
@@ -54,53 +52,61 @@ class Decoding:
         setting="length_penalty_weight",
     )
     n_best: int = _option(
-        1, "translations of each line", at_least=1, setting="num_translations_per_input"
+        1, "translations per line", at_least=1, setting="num_translations_per_input"
     )
     z: str | None = _option(
         None,
-        "mean of r(z|x), or of q(z|x) where that predicts z; a sample from it; or zero, the "
-        "prior's mean (default: mean; mbr and refine: sample)",
+        "z to translate with: the mean of q(z|x) (of r(z|x) if the model has one), a sample "
+        "from it, or zero (default: mean; for mbr and refine: sample)",
         choices=("mean", "sample", "zero"),
     )
     num_z: int = _option(
         1,
-        "with z sample: draws for each line, whose translations compete",
+        "with --z sample: draws of z per line; the best translations of all draws are kept",
         at_least=1,
         rules=("beam", "greedy", "refine"),
     )
-    num_samples: int = _option(30, "samples to choose among", at_least=1, rules=("mbr",))
+    num_samples: int = _option(
+        30, "number of samples to choose from", at_least=1, rules=("mbr",)
+    )
     utility: str = _option(
         "chrf",
-        "the sentence score whose mean over the samples decides",
+        "sentence-level score to maximise on average over the samples",
         choices=("chrf", "bleu"),
         rules=("mbr",),
     )
-    refine_steps: int = _option(2, "searches after the draft", at_least=0, rules=("refine",))
+    refine_steps: int = _option(
+        2, "number of searches after the first draft", at_least=0, rules=("refine",)
+    )
     refine_start: str = _option(
-        "prior", "the first z: from the prior or from r(z|x)", choices=("prior", "r"),
+        "prior", "where the first z comes from: the prior or r(z|x)", choices=("prior", "r"),
         rules=("refine",),
     )  # fmt: skip
     temperature: float = _option(
-        1.0, "divides the logits", above=0, rules=SAMPLES, setting="sampling_temperature"
+        1.0,
+        "sampling temperature: divides the logits",
+        above=0,
+        rules=SAMPLES,
+        setting="sampling_temperature",
     )
     top_k: int = _option(
-        0, "draw among the K most probable words; 0: among all", at_least=0, rules=SAMPLES
+        0, "sample from the K most probable words; 0: from all", at_least=0, rules=SAMPLES
     )
     top_p: float = _option(
         1.0,
-        "draw among the fewest words that have this much probability together",
+        "nucleus sampling: sample from the smallest set of words with this total probability",
         above=0,
         at_most=1,
         rules=SAMPLES,
     )
     max_length: int | None = _option(
         None,
-        "the longest translation (default: 2 x the source's length + 10)",
+        "maximum length of a translation (default: 2 x the source length + 10)",
         at_least=1,
         setting="tgt_max_len_infer",
     )
     force_length: int | None = _option(
-        None, "make all translations this many subwords long, for benchmarks", at_least=1
+        None, "force all translations to this many subwords, for benchmarks", at_least=1
     )
 
     @classmethod

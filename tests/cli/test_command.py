@@ -145,14 +145,14 @@ def test_output_that_meets_a_closed_pipe_only_at_the_end_is_quiet():
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["--batchsize", "3"], "there is no flag --batchsize; did you mean --batch_size?"),
-        (["--batch_siz=3"], "there is no flag --batch_siz; did you mean --batch_size?"),
-        (["--batch"], "there is no flag --batch"),
-        (["--xyzzy"], "there is no flag --xyzzy (see"),
-        (["stray"], "there is no argument stray"),
+        (["--batchsize", "3"], "unknown flag --batchsize; did you mean --batch_size?"),
+        (["--batch_siz=3"], "unknown flag --batch_siz; did you mean --batch_size?"),
+        (["--batch"], "unknown flag --batch"),
+        (["--xyzzy"], "unknown flag --xyzzy (see"),
+        (["stray"], "unknown argument stray"),
         (["--batch_size"], "argument --batch_size: expected one argument"),
         (["--batch_size", "many"], "--batch_size: batch_size must be a whole number"),
-        (["--hparams", "absent.json"], "absent.json cannot be read"),
+        (["--hparams", "absent.json"], "absent.json"),
     ],
 )
 def test_a_bad_command_line_is_one_sentence_and_two(capsys, argv, sentence):
@@ -300,10 +300,10 @@ def test_help_lists_the_verbs_that_exist_without_importing_them(package, capsys)
     [
         (
             ["trian"],
-            "aevnmt: there is no verb trian; did you mean train? (see aevnmt --help)\n",
+            "aevnmt: unknown command trian; did you mean train? (see aevnmt --help)\n",
         ),
-        (["other"], "aevnmt: there is no verb other (see aevnmt --help)\n"),
-        ([], "aevnmt: a verb is missing (see aevnmt --help)\n"),
+        (["other"], "aevnmt: unknown command other (see aevnmt --help)\n"),
+        ([], "aevnmt: the command is missing (see aevnmt --help)\n"),
     ],
 )
 def test_no_such_verb(package, capsys, words, sentence):

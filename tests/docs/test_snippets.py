@@ -63,6 +63,8 @@ def commands(block: Block) -> list[list[str]]:
     found = []
     for line in block.code.replace("\\\n", " ").splitlines():
         for command in re.split(r"[|;]|&&", line.split(" < ")[0].split(" > ")[0]):
+            if "aevnmt" not in command:
+                continue
             words = shlex.split(command)
             if words[:1] == ["tools/run"]:
                 words = words[1:]

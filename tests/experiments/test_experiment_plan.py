@@ -113,10 +113,10 @@ def test_scores_that_only_dev_has_need_no_column_for_the_test(write_plan):
 
 
 def test_files_that_are_no_plans(tmp_path):
-    with pytest.raises(UserError, match="none.json cannot be read"):
+    with pytest.raises(UserError, match="none.json"):
         plans.read(tmp_path / "none.json")
     (tmp_path / "x.json").write_text('{"a": 1,\n}')
-    with pytest.raises(UserError, match="x.json, line 2: this is not JSON"):
+    with pytest.raises(UserError, match="x.json, line 2: .*JSON"):
         plans.read(tmp_path / "x.json")
 
 
@@ -124,7 +124,7 @@ def test_bad_values_and_missing_files_name_the_system(make_runs):
     runs = make_runs(systems=[{**COND, "settings": {"dropout": 2}}])
     with pytest.raises(UserError, match="plan.json, system cond: dropout must be .*, not 2"):
         runs.check()
-    with pytest.raises(UserError, match="system cond: .*no.json cannot be read"):
+    with pytest.raises(UserError, match="system cond: .*no.json"):
         make_runs(systems=[{**COND, "hparams": "no.json"}]).check()
 
 

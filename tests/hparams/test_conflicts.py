@@ -209,10 +209,8 @@ def test_impossible_combinations_name_both_keys(write, values, keys):
 
 
 def test_a_rate_that_ends_at_0_goes_with_no_convergence_checks():
-    assert refusal(decay_scheme="linear", check_convergence_every=500) == (
-        'decay_scheme "linear" and check_convergence_every 500 do not go together: the rate is'
-        " 0 after num_train_steps, so set check_convergence_every to 0."
-    )
+    found = refusal(decay_scheme="linear", check_convergence_every=500)
+    assert 'decay_scheme "linear"' in found and "set check_convergence_every to 0" in found
     assert hparams.load(decay_scheme="linear", check_convergence_every=0)
     assert hparams.load(decay_scheme="luong10").check_convergence_every == 500
 
@@ -245,7 +243,7 @@ def test_a_later_beam_or_temperature_ends_the_other(write):
     assert hparams.load(path).beam_width == 0
     assert hparams.load(path, beam_width=2).sampling_temperature == 0
     # Of one and the same file neither is the later one.
-    assert "do not go together" in refusal(beam_width=3, sampling_temperature=0.5)
+    assert "beam_width 3" in refusal(beam_width=3, sampling_temperature=0.5)
 
 
 def test_settings_of_z_are_harmless_without_z():

@@ -139,7 +139,7 @@ def test_flags_of_some_groups_leave_a_verbs_own_flags_alone():
         (["--attention", "luong"], '--attention: attention "luong" is not supported'),
         (
             ["--beam_width", "5", "--sampling_temperature", "1"],
-            "--beam_width: beam_width 5 and",
+            "--beam_width: beam_width 5 ",
         ),
     ],
 )
@@ -154,7 +154,7 @@ def test_help_shows_groups_and_defaults():
     text = re.sub(r"\s+", " ", parser.format_help())
     for group in hparams.GROUPS:
         assert f"settings: {group}:" in text
-    assert "--batch_size N sentence pairs a batch, over all devices (default: 64)" in text
+    assert re.search(r"--batch_size N [^()]+ \(default: 64\)", text)
     assert "(default: 1)" in text and "(default: true)" in text and "(default: bleu)" in text
     for name in hparams.SETTINGS:
         assert f"--{name} " in text

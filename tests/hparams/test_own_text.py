@@ -57,7 +57,7 @@ def test_flags_win_and_the_rest_is_said():
     assert hp.steps_per_external_eval == 10  # follows from the flag
     for name in ("num_units", " dropout", "num_train_steps"):
         assert f"{name} " not in said
-    assert "3,000 pairs" in said and f"vocab_size {hp.vocab_size}" in said
+    assert "3,000 sentence pairs" in said and f"vocab_size {hp.vocab_size}" in said
     assert settings("--max_steps", "16")[0].steps_per_external_eval == 2
 
 
