@@ -115,7 +115,10 @@ def test_an_interruption_leaves_whole_lines(command, loaded, tmp_path, monkeypat
         (["--num", 2, "--top_p", 1.5], "--top_p: top_p must be"),
         (["--interpolate", "a", "b", "--steps", 1], "--steps: must be 2 or more"),
         (["--interpolate", "a", "b", "--seed", 1], "--seed has no effect with --interpolate"),
-        (["--interpolate", "a", "b", "--temperature", 1], "--temperature has no effect with --interpolate"),
+        (
+            ["--interpolate", "a", "b", "--temperature", 1],
+            "--temperature has no effect with --interpolate",
+        ),
         (["--interpolate", "a", "b", "--top_k", 4], "--top_k has no effect with --interpolate"),
         (["--interpolate", "a", "b", "--top_p", 1], "--top_p has no effect with --interpolate"),
         (["--interpolate", "a"], "--interpolate"),

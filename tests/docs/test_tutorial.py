@@ -24,21 +24,19 @@ def test_it_is_valid_and_has_no_outputs(notebook):
 @pytest.mark.slow
 def test_it_runs(notebook, tmp_path, monkeypatch):
     nbclient = pytest.importorskip("nbclient")
-    monkeypatch.setenv("TUTORIAL_STEPS", "20")
+    monkeypatch.setenv("STEPS", "20")
     client = nbclient.NotebookClient(
         notebook, timeout=900, resources={"metadata": {"path": str(tmp_path)}}
     )
-    client.execute()
+    client.execute()  # an error of a cell, or of a command in it, is raised
     texts = [
         output.get("text", "") + str(output.get("data", {}).get("text/plain", ""))
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
     ]
-    # Commands in a shell do not raise: their last lines must be there.
-    for expected in ("finished at step 20", "<Translator: aevnmt", "signatures:", "register"):
+    for expected in ("finished at step 20", "<Translator: aevnmt", "R-hat", "signatures:"):
         assert any(expected in text for text in texts), (expected, texts)
-    assert not any("Traceback" in text for text in texts)
     # What is served equals what is offline.
     by_source = {cell.source: cell.outputs for cell in notebook.cells if "outputs" in cell}
     offline = next(out for source, out in by_source.items() if "translate(sentences)" in source)
