@@ -150,8 +150,7 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
     parts.append("These keys have no effect here. Each causes a one-line warning:\n")
     rows = [(f"`{key}`", why) for key, why in tf_nmt_names.IGNORED.items()]
     parts.append(markdown(("TF-NMT", "why"), rows))
-    parts.append("These keys are accepted with the listed values only:
-")
+    parts.append("These keys are accepted with the listed values only:\n")
     rows = [
         (f"`{key}`", ", ".join(f"`{json.dumps(value)}`" for value in fine), why)
         for key, (fine, why) in tf_nmt_names.REFUSED.items()
