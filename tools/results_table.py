@@ -6,6 +6,8 @@
 
 `<!-- results:begin NAME -->` and `<!-- results:end NAME -->` stand each on a line of their own;
 what is between them is made from results/NAME.json, which is the results.json of an experiment.
+A picture docs/_static/results_NAME.png that the page shows is dev BLEU over updates, from the
+reports of the runs.
 """
 
 import argparse
@@ -18,6 +20,8 @@ from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.experiments import result_pages
+from aevnmt_tf.plots import training_curves
+from aevnmt_tf.storage import run_directory
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 _BEGIN = re.compile(r"<!-- results:begin (\S+) -->")
@@ -73,6 +77,25 @@ def read(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
     return found
 
 
+def draw(
+    results: dict[str, dict[str, Any]], *, root: pathlib.Path, folder: pathlib.Path
+) -> None:
+    """Draw how the runs of each experiment went, with a band over the seeds of a system."""
+    for name, values in results.items():
+        groups = {}
+        for system, found in values["systems"].items():
+            files = [
+                root / run["folder"] / run_directory.METRICS
+                for run in found["runs"]
+                if "folder" in run
+            ]
+            curves = [training_curves.read(file) for file in files if file.is_file()]
+            if any(curves):
+                groups[" ".join(found["labels"].values()) or system] = curves
+        if groups:
+            training_curves.draw(groups, folder / f"results_{name}.png")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Rewrite or check the page; return the exit code."""
     p = argparse.ArgumentParser(
@@ -86,7 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = p.parse_args(argv)
     try:
         before = args.page.read_text(encoding="utf-8")
-        after = current(before, read(args.results))
+        results = read(args.results)
+        after = current(before, results)
     except OSError as error:
         print(f"results_table.py: {args.page}: {error.strerror}", file=sys.stderr)
         return 2
@@ -99,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(after != before)
     if after != before:
         args.page.write_text(after, encoding="utf-8")
+    shown = {name: values for name, values in results.items() if f"results_{name}.png" in after}
+    draw(shown, root=args.results.parent, folder=args.page.parent / "_static")
     return 0
 
 

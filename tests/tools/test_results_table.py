@@ -112,3 +112,22 @@ def test_other_json_is_named(call, tmp_path):
 
 def test_the_page_is_current():
     assert results_table.main(["--check"]) == 0
+
+
+def test_a_picture_shows_the_runs_whose_reports_are_kept(tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(
+        results_table.training_curves,
+        "draw",
+        lambda groups, path: drawn.update({path.name: groups}),
+    )
+    for seed in (1, 2):
+        folder = tmp_path / "runs" / f"seed{seed}"
+        folder.mkdir(parents=True)
+        (folder / "metrics.jsonl").write_text(f'{{"step": 10, "dev_bleu": {seed}.5}}\n')
+    runs = [{"folder": f"runs/seed{seed}"} for seed in (1, 2, 3)]  # the third is gone
+    system = {"labels": {"Direction": "En-De", "Model": "COND"}, "runs": runs}
+    found = {"a": {"systems": {"cond": system}}, "b": {"systems": {"x": {"runs": [{}]}}}}
+    results_table.draw(found, root=tmp_path, folder=tmp_path)
+    curves = [{"dev_bleu": [(10, 1.5)]}, {"dev_bleu": [(10, 2.5)]}]
+    assert drawn == {"results_a.png": {"En-De COND": curves}}
