@@ -86,20 +86,16 @@ def parser() -> command.Parser:
     rules.add_flags(p)
     settings.add_flags(p, EvaluationRequest)
     group = p.add_argument_group("sacreBLEU's own options")
-    for one in _options():
-        settings.add_flag(group, one)
+    for option in metrics.OPTIONS:
+        settings.add_flag(group, option)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
-
-
-def _options() -> list[settings.Setting]:
-    return [option for group in metrics.OPTIONS.values() for option in group]
 
 
 def request(args: argparse.Namespace) -> EvaluationRequest:
     """Return what the flags ask for."""
     lengths = {name: getattr(args, name) for name in LENGTHS}
-    names = [one.name for one in _options()]
+    names = [option.name for option in metrics.OPTIONS]
     return EvaluationRequest(
         args.systems,
         args.sets,

@@ -8,6 +8,7 @@ multi_bleu        BLEU of Moses-tokenised, lower-cased text, as multi-bleu.perl 
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,31 +39,24 @@ _TOKENIZERS = (
     *("13a", "none", "zh", "intl", "char", "ja-mecab", "ko-mecab", "spm"),
     *("flores101", "flores200", "spBLEU-1K"),
 )
-# sacreBLEU's own options, by the metric that takes them; its command has dashes in the names.
-OPTIONS = {
-    "bleu": (
-        Setting("tokenize", str, None, "BLEU: the tokenizer (default: 13a)", _TOKENIZERS),
-        Setting("lowercase", bool, False, "BLEU: ignore case"),
-        Setting(
-            "smooth_method", str, "exp", "BLEU: smoothing", ("exp", "floor", "add-k", "none")
-        ),
-        Setting("smooth_value", float, None, "BLEU: of floor and add-k", at_least=0),
-    ),
-    "chrf": (
-        Setting("chrf_char_order", int, 6, "chrF: longest character n-gram", at_least=1),
-        Setting("chrf_word_order", int, 0, "chrF: longest word n-gram, 2: chrF++", at_least=0),
-        Setting("chrf_beta", int, 2, "chrF: weight of recall", at_least=1),
-        Setting("chrf_lowercase", bool, False, "chrF: ignore case"),
-        Setting("chrf_whitespace", bool, False, "chrF: count spaces"),
-    ),
-    "ter": (
-        Setting("ter_case_sensitive", bool, False, "TER: do not ignore case"),
-        Setting("ter_asian_support", bool, False, "TER: split Asian characters"),
-        Setting("ter_no_punct", bool, False, "TER: leave punctuation out"),
-        Setting("ter_normalized", bool, False, "TER: tercom's own tokenisation"),
-    ),
-}
-# Which options a metric takes. multi_bleu is a fixed protocol and takes none.
+_bleu, _chrf, _ter = (partial(Setting, group=kind) for kind in DEFAULT)
+# sacreBLEU's own options; its command has dashes in the names. A group is a kind of metric.
+OPTIONS = (
+    _bleu("tokenize", str, None, "BLEU: the tokenizer (default: 13a)", _TOKENIZERS),
+    _bleu("lowercase", bool, False, "BLEU: ignore case"),
+    _bleu("smooth_method", str, "exp", "BLEU: smoothing", ("exp", "floor", "add-k", "none")),
+    _bleu("smooth_value", float, None, "BLEU: of floor and add-k", at_least=0),
+    _chrf("chrf_char_order", int, 6, "chrF: longest character n-gram", at_least=1),
+    _chrf("chrf_word_order", int, 0, "chrF: longest word n-gram, 2: chrF++", at_least=0),
+    _chrf("chrf_beta", int, 2, "chrF: weight of recall", at_least=1),
+    _chrf("chrf_lowercase", bool, False, "chrF: ignore case"),
+    _chrf("chrf_whitespace", bool, False, "chrF: count spaces"),
+    _ter("ter_case_sensitive", bool, False, "TER: do not ignore case"),
+    _ter("ter_asian_support", bool, False, "TER: split Asian characters"),
+    _ter("ter_no_punct", bool, False, "TER: leave punctuation out"),
+    _ter("ter_normalized", bool, False, "TER: tercom's own tokenisation"),
+)
+# Whose options a metric takes. multi_bleu is a fixed protocol and takes none.
 _TAKES = {"bleu": "bleu", "chrf": "chrf", "ter": "ter", "ter_13a": "ter"}
 
 
@@ -81,23 +75,21 @@ class Protocol:
     def of(self, name: str) -> dict[str, Any]:
         """Return the options of a metric, as the arguments of sacreBLEU's class."""
         kind = _TAKES.get(name, "")
-        names = [option.name for option in OPTIONS.get(kind, ())]
-        given = {key: value for key, value in self.options.items() if key in names}
-        return {key.removeprefix(f"{kind}_"): value for key, value in given.items()}
+        return {
+            option.name.removeprefix(f"{kind}_"): self.options[option.name]
+            for option in OPTIONS
+            if option.group == kind and option.name in self.options
+        }
 
     def check(self, names: Collection[str]) -> None:
         """Raise a UserError where a metric cannot be computed or an option changes nothing."""
         for name in names:
             metric(name, protocol=self)
             prepared([], name=name, protocol=self)
-        for key in self.options:
-            if not any(
-                key in {o.name for o in OPTIONS[_TAKES[n]]} for n in names if n in _TAKES
-            ):
-                (kind,) = (
-                    k for k, options in OPTIONS.items() if key in {o.name for o in options}
-                )
-                raise UserError(f"--{key} is for {kind}: add it to --metrics.")
+        kinds = {_TAKES.get(name) for name in names}
+        for option in OPTIONS:
+            if option.name in self.options and option.group not in kinds:
+                raise UserError(f"--{option.name} is for {option.group}: add it to --metrics.")
 
 
 PLAIN = Protocol()
