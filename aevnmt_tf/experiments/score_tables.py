@@ -11,16 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation import metrics
 
 # What is written over a column, and which way is better (0: neither).
 METRICS = {
-    "bleu": ("BLEU", 1),
-    "chrf": ("chrF", 1),
-    "ter": ("TER", -1),
-    "ter_13a": ("TER (13a)", -1),  # the paper's
-    "multi_bleu": ("multi-BLEU", 1),
-    "meteor": ("METEOR", 1),
-    "beer": ("BEER", 1),
+    **{n: (title, -1 if n.startswith("ter") else 1) for n, title in metrics.TITLES.items()},
     "kl": ("KL", 0),
     "elbo": ("ELBO", 1),
     "active_units": ("active units", 0),

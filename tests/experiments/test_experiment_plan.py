@@ -149,7 +149,7 @@ def test_the_papers_plans_are_all_there_and_share_runs():
     names = "in_domain mixed_domain synthetic elbo_variants unseen_domains search".split()
     names += ["multi30k", "multi30k_tatoeba", "demo"]
     found = {path.stem: plans.read(path) for path in SHIPPED}
-    assert sorted(found) == sorted(names)
+    assert set(names) <= set(found)
     shared = [found[name] for name in names[:5]]
     assert {plan.runs_dir for plan in shared} == {"runs/paper"}
     settings: dict[str, hparams.Hparams] = {}
@@ -172,7 +172,7 @@ def test_the_papers_plans_are_all_there_and_share_runs():
 def test_the_paper_learns_its_text_models_from_all_bilingual_text_and_german():
     for path in SHIPPED:
         plan = plans.read(path)
-        if plan.runs_dir is None:  # none of the paper's
+        if plan.runs_dir != "runs/paper":
             assert plan.prepare is None
             continue
         runs = PlanRuns(plan, Path(plan.runs_dir))
