@@ -81,6 +81,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "increases from 0 to 1; 0: no annealing", at_least=0),
         Setting("KL_annealing_cycles", int, 1, "number of annealing cycles, each of "
                 "2 x KL_annealing_steps updates", at_least=1),
+        Setting("divergence_trains_q", bool, True, "whether D(r, q) trains q as well as r; "
+                "false keeps information in z (not in the paper)"),
         Setting("label_smoothing", float, 0.0, "probability mass of each target word that "
                 "is spread evenly over the vocabulary (not in the paper)",
                 at_least=0, below=1),

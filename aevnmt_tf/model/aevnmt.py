@@ -55,6 +55,7 @@ class Aevnmt(keras.Model):
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
         prediction: nets.GaussianNetwork or nets.PointNetwork, r(z|x), or None.
         divergence: the name of D(r, q) in objective.DIVERGENCES, or None.
+        divergence_trains_q: whether D(r, q) trains q, too, and not r alone.
         rates: Rates of the kinds of dropout.
         seed: of the noise.
         num_rows: the size of the global batch, which the noise is drawn for.
@@ -72,6 +73,7 @@ class Aevnmt(keras.Model):
         posterior: nets.SentenceNetwork | None = None,
         prediction: nets.SentenceNetwork | None = None,
         divergence: str | None = None,
+        divergence_trains_q: bool = True,
         rates: Rates | tuple[float, ...] = (),
         seed: int = 1,
         num_rows: int = 64,
@@ -91,6 +93,7 @@ class Aevnmt(keras.Model):
         # None without a posterior.
         self.prior: nets.Prior | nets.ConditionalPrior = prior  # type: ignore[assignment]
         self.divergence = divergence
+        self.divergence_trains_q = divergence_trains_q
         self.rates = Rates(*rates)
         self.seed = seed
         self.num_rows = num_rows
@@ -215,6 +218,8 @@ class Aevnmt(keras.Model):
         if self.prediction is None or self.divergence is None:
             return tf.zeros(tf.shape(sides["x"][1]), tf.float32)
         r = self.prediction(sides, noise=noise)
+        # DEVIATION: in Eq. (ELBO-D) D trains q as well; not if divergence_trains_q is false.
+        q = q if self.divergence_trains_q else objective.held(q)
         return objective.DIVERGENCES[self.divergence](r, q)
 
     def source_nll(
@@ -294,7 +299,7 @@ class Aevnmt(keras.Model):
         config = {
             name: keras.saving.serialize_keras_object(net) for name, net in self.parts().items()
         }
-        for name in ("divergence", "seed", "num_rows", "name"):
+        for name in ("divergence", "divergence_trains_q", "seed", "num_rows", "name"):
             config[name] = getattr(self, name)
         return {**config, "rates": list(self.rates)}
 

@@ -108,4 +108,5 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
             network = nets.PointNetwork if hp.r_train_mode == "l2" else nets.GaussianNetwork
             parts["prediction"] = network(label="r", sides="x", name="prediction", **_sizes(hp))
             parts["divergence"] = hp.r_train_mode
+            parts["divergence_trains_q"] = hp.divergence_trains_q
     return parts

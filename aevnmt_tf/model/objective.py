@@ -38,6 +38,12 @@ DIVERGENCES: dict[str, Callable[[tfd.Distribution, tfd.Distribution], tf.Tensor]
 }
 
 
+def held(q: tfd.Distribution) -> tfd.Distribution:
+    """Return a Gaussian q that D(r, q) does not train."""
+    loc, scale = tf.stop_gradient(q.mean()), tf.stop_gradient(q.stddev())
+    return tfd.Independent(tfd.Normal(loc, scale), 1)
+
+
 def elbo(terms: LossTerms) -> tf.Tensor:
     """Return Eq. (ELBO), its expectation estimated with the terms' own z: [B]."""
     return -terms.nll_x - terms.nll_y - tf.reduce_sum(terms.kl, axis=-1)

@@ -201,3 +201,22 @@ def test_greedy_words_are_counted_as_correct(model):
     np.testing.assert_array_equal(terms.correct_y, correct)
     if model.source_lm is None:
         np.testing.assert_array_equal(terms.correct_x, np.zeros(5))
+
+
+@pytest.mark.parametrize("mode", tiny.SOURCE_TARGET)
+def test_d_may_train_r_alone(mode):
+    """The value and what r learns stay the same; q learns nothing from D(r, q)."""
+    batch, found = tiny.batch(), {}
+    for trains_q in (True, False):
+        model = tiny.build(mode, divergence_trains_q=trains_q)
+        parts = {"q": model.posterior, "r": model.prediction}
+        with tf.GradientTape() as tape:
+            value = tf.reduce_sum(model.loss_terms(batch).r_divergence)
+        variables = {name: part.trainable_variables for name, part in parts.items()}
+        found[trains_q] = value, tape.gradient(value, variables)
+    (one, theirs), (other, ours) = found[True], found[False]
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+    for a, b in zip(theirs["r"], ours["r"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert all(gradient is None for gradient in ours["q"])
+    assert any(g is not None and np.abs(g).max() > 1e-3 for g in theirs["q"])
