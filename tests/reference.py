@@ -127,6 +127,7 @@ class Reference:
         r_train_mode=None,
         keep=None,
         label_smoothing=0.0,
+        norm=None,
     ):
         self.w = {
             layer: {name: np.asarray(a, dtype=np.float64) for name, a in variables.items()}
@@ -136,6 +137,7 @@ class Reference:
         self.r_train_mode = r_train_mode
         self.keep = keep or {}
         self.label_smoothing = label_smoothing
+        self.norm = norm  # of q's mean: scale, mean and variance of a batch
         self.has_lm = "gru_lm" in self.w
         self.has_z = "q_u_out" in self.w
         self.reads_target = "q_gru_y" in self.w
@@ -178,6 +180,9 @@ class Reference:
 
     def lm_logits(self, x, z=None):
         h = self._prefix("x", x)[:, None, :]
+        if self.w["gru_lm"]["kernel"].shape[0] > h.shape[-1]:  # z at every step
+            h = np.broadcast_to(h, (len(x), len(z), h.shape[-1]))
+            h = np.concatenate([h, np.broadcast_to(z, (len(x), *z.shape))], axis=-1)
         for number, layer in enumerate(self._layers("gru_lm"), start=1):
             h_0 = self._start("init_lm", number, z, self._units(layer))
             h = gru(self.w[layer], self._drop(layer, h), h_0)
@@ -223,6 +228,11 @@ class Reference:
         states = [np.broadcast_to(t, (rows, t.shape[1])) for t in states]
         run = self._paper_step if self.decoder_style == "paper" else self._tf_nmt_step
         fed = np.zeros_like(states[-1])
+        if self.decoder_style == "paper":  # z at every step, or nothing
+            size = self.w["out_y"]["kernel"].shape[0] - fed.shape[1]
+            fed = np.zeros((rows, 0))
+            if self.w["gru_dec"]["kernel"].shape[0] > size:
+                fed = np.broadcast_to(z, (rows, z.shape[1]))
         logits, weights = [], []
         for j, e in enumerate(self._prefix("y", y)):
             e = np.broadcast_to(e, (rows, e.shape[0]))  # [N, E]
@@ -242,7 +252,7 @@ class Reference:
 
     def _paper_step(self, j, e, layers, states, memory, fed):
         c, weights = attention(self.w["bahd"], memory, states[0])  # the old state
-        new_states = self._cells(j, np.concatenate([c, e], axis=-1), layers, states)
+        new_states = self._cells(j, np.concatenate([c, e, fed], axis=-1), layers, states)
         features = np.concatenate([new_states[-1], e, c], axis=-1)
         return new_states, fed, self._output(j, features), weights
 
@@ -271,6 +281,16 @@ class Reference:
         labels = labels + self.label_smoothing / size
         return -(labels * log_p).sum() - -self.log_py(x, y, z)[0]
 
+    # Words in no order
+
+    def bag(self, side, sentence, z):
+        """-log P(words of a sentence|z), the end mark left out; 0 without such a net."""
+        if f"bow_{side}_hid" not in self.w:
+            return 0.0
+        hidden = np.tanh(affine(self.w[f"bow_{side}_hid"], z))
+        log_p = log_softmax(affine(self.w[f"bow_{side}_out"], hidden))[0]
+        return -sum(log_p[word] for word in sentence[:-1])
+
     # Inference and prediction networks
 
     def _average(self, layer, language, sentence):
@@ -288,7 +308,11 @@ class Reference:
         h = self._average("q_gru_x", "x", x)
         if self.reads_target:
             h = np.concatenate([h, self._average("q_gru_y", "y", y)])
-        return self._head("q_u", h), softplus(self._head("q_s", h))
+        loc = self._head("q_u", h)
+        if self.norm is not None:
+            scale, mean, variance = self.norm
+            loc = scale * (loc - mean) / np.sqrt(variance + 1e-5) + self.w["q_u_norm"]["shift"]
+        return loc, softplus(self._head("q_s", h))
 
     def conditional_prior(self, x):
         """loc and scale of p(z|x)."""
@@ -344,11 +368,14 @@ class Reference:
             "kl": kl,
             "r_divergence": r_divergence,
             "smoothing": self.smoothing(x, y, z),
+            "bow_x": self.bag("x", x, z),
+            "bow_y": self.bag("y", y, z),
         }
 
-    def loss(self, x, y, epsilon=None, kl_weight=1.0):
+    def loss(self, x, y, epsilon=None, kl_weight=1.0, bags=(0.0, 0.0)):
         """-log P, or minus the (modified) ELBO; the weight of annealing is also on D(r, q)."""
         t = self.loss_terms(x, y, epsilon)
+        t["smoothing"] += bags[0] * t["bow_x"] + bags[1] * t["bow_y"]
         nll_y = t["nll_y"] + t["smoothing"]
         return t["nll_x"] + nll_y + kl_weight * (t["kl"].sum() + t["r_divergence"])
 

@@ -22,6 +22,14 @@ SYSTEMS = {
         for mode in ("KLr", "KLq", "JS", "l2")
     },
 }
+# All of the menu against collapse that goes together, under one name.
+MENU = {
+    **SYSTEMS["source_only"],
+    "feed_z": True,
+    "bn_scale": 0.6,
+    "bow_source_weight": 0.3,
+    "bow_target_weight": 0.7,
+}
 LATENT = [name for name in SYSTEMS if name not in ("cond", "joint")]
 SOURCE_TARGET = ["KLr", "KLq", "JS", "l2"]
 
@@ -41,7 +49,8 @@ PAIRS = [
 def settings(system, **overrides):
     """Settings of a tiny system without noise."""
     small = {"num_units": 6, "z_dim": 4, "dropout": 0.0, "word_dropout": 0.0, "batch_size": 5}
-    return hparams.load(None, **{**small, **SYSTEMS[system], **overrides})
+    chosen = MENU if system == "menu" else SYSTEMS[system]
+    return hparams.load(None, **{**small, **chosen, **overrides})
 
 
 def build(system, *, vocab_x=VOCAB_X, vocab_y=VOCAB_Y, seed=0, scale=0.5, **kwargs):
@@ -58,6 +67,8 @@ def randomise(model, *, seed, scale=0.5):
     for _, variables in sorted(layers(model).items()):
         for _, variable in sorted(variables.items()):
             variable.assign(rng.normal(size=variable.shape) * scale)
+    for variable in model.non_trainable_variables:  # moving statistics
+        variable.assign(rng.uniform(0.5, 1.5, size=variable.shape))
 
 
 def layers(model):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the results of experiments into docs/results.md, between their marks.
+"""Writes the results of experiments into pages of the documentation, between their marks.
 
-    tools/run python tools/results_table.py             rewrites docs/results.md
-    tools/run python tools/results_table.py --check     exit code 1 where it is not current
+    tools/run python tools/results_table.py             rewrites the pages
+    tools/run python tools/results_table.py --check     exit code 1 where one is not current
 
 `<!-- results:begin NAME -->` and `<!-- results:end NAME -->` stand each on a line of their own;
 what is between them is made from results/NAME.json, which is the results.json of an experiment.
@@ -24,6 +24,7 @@ from aevnmt_tf.plots import training_curves
 from aevnmt_tf.storage import run_directory
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "docs" / name for name in ("results.md", "model_family.md")]
 _BEGIN = re.compile(r"<!-- results:begin (\S+) -->")
 _END = re.compile(r"<!-- results:end (\S+) -->")
 
@@ -102,30 +103,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument(
-        "--page", type=pathlib.Path, default=ROOT / "docs" / "results.md", metavar="FILE"
+        "--page", type=pathlib.Path, nargs="+", default=PAGES, metavar="FILE", help="all pages"
     )
     p.add_argument("--results", type=pathlib.Path, default=ROOT / "results", metavar="DIR")
     p.add_argument("--check", action="store_true", help="change nothing")
     args = p.parse_args(argv)
+    status = 0
     try:
-        before = args.page.read_text(encoding="utf-8")
+        texts = {page: page.read_text(encoding="utf-8") for page in args.page}
         results = read(args.results)
-        after = current(before, results)
+        homes = {name: page for page, text in texts.items() for name in _BEGIN.findall(text)}
+        for page, before in texts.items():
+            # What has no place at all is missing on the first page.
+            wanted = {n: r for n, r in results.items() if homes.get(n, args.page[0]) == page}
+            after = _made(page, before, wanted)
+            if after != before and args.check:
+                print(f"results_table.py: {page} is not current", file=sys.stderr)
+                status = 1
+            if args.check:
+                continue
+            if after != before:
+                page.write_text(after, encoding="utf-8")
+            shown = {n: r for n, r in wanted.items() if f"results_{n}.png" in after}
+            draw(shown, root=args.results.parent, folder=page.parent / "_static")
     except OSError as error:
-        print(f"results_table.py: {args.page}: {error.strerror}", file=sys.stderr)
+        print(f"results_table.py: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     except UserError as error:
-        print(f"results_table.py: {args.page}: {error}", file=sys.stderr)
+        print(f"results_table.py: {error}", file=sys.stderr)
         return 2
-    if args.check:
-        if after != before:
-            print(f"results_table.py: {args.page} is not current", file=sys.stderr)
-        return int(after != before)
-    if after != before:
-        args.page.write_text(after, encoding="utf-8")
-    shown = {name: values for name, values in results.items() if f"results_{name}.png" in after}
-    draw(shown, root=args.results.parent, folder=args.page.parent / "_static")
-    return 0
+    return status
+
+
+def _made(page: pathlib.Path, text: str, results: dict[str, dict[str, Any]]) -> str:
+    try:
+        return current(text, results)
+    except UserError as error:
+        raise UserError(f"{page}: {error}") from None
 
 
 if __name__ == "__main__":

@@ -253,6 +253,8 @@ def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
 
 def endings(kind: str, hp: Hparams) -> dict[str, str]:
     """Return how the files of a corpus end, by language."""
+    if kind == "mono":
+        return {hp.src: hp.src}
     source = f"translation.{hp.src}" if kind == "synthetic" else hp.src
     return {hp.src: source, hp.tgt: hp.tgt}
 

@@ -168,7 +168,7 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
     folder = Path(folder)
     # Faults of the files are better known before the slow part than after it. The test set is
     # not read: people train where they do not have it.
-    files_of(hp, kinds=("train", "dev", "synthetic"))
+    files_of(hp, kinds=("train", "dev", "synthetic", "mono"))
     read_corpora(hp, kinds=("dev",))
     with locks.folder_held(folder, busy=None):  # workers of one run may start together
         hp = with_demo(hp, folder.parent / "demo")
@@ -182,6 +182,8 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
             tokenizers = text_folder.given_tokenizers(hp)
             if tokenizers is None:
                 corpora = read_corpora(hp, kinds=("train", "synthetic"))
+                mono = [f"{prefix}.{hp.src}" for prefix in prefixes(hp.mono_prefix)]
+                corpora += read_mono(hp.src, mono)
                 report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
                 tokenizers = _learn(hp, corpora, report=report)
             pipelines = text_folder.given_pipelines(hp)

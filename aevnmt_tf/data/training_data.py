@@ -212,7 +212,8 @@ def load_training_data(
         folder: the folder of stores; corpora that are not there yet are tokenised into it.
         report: called with each sentence that a person should read.
     """
-    _checked_ratios(hp.train_ratios, num_corpora=len(prefixes(hp.train_prefix)))
+    num_gold = len(prefixes(hp.train_prefix))
+    _checked_ratios(hp.train_ratios, num_corpora=num_gold)
     stored = store_corpora(
         hp, x_tokenizer=x_tokenizer, y_tokenizer=y_tokenizer, folder=folder, report=report
     )
@@ -220,8 +221,8 @@ def load_training_data(
         _refuse_nothing(corpus.counts, hp)
     corpora = [corpus.versions[0] for corpus in stored]
     return TrainingData(
-        corpora[:-1] if hp.synthetic_prefix else corpora,
-        synthetic=corpora[-1] if hp.synthetic_prefix else None,
+        corpora[:num_gold],
+        synthetic=corpora[-1] if len(corpora) > num_gold else None,
         samples=[corpus.versions for corpus in stored] if hp.subword_sampling else None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
@@ -243,13 +244,12 @@ def store_corpora(
     folder: str | Path,
     report: Callable[[str], object] = print,
 ) -> list[StoredPairs]:
-    """Return the stores of the training corpora, the synthetic one last; make what is missing.
+    """Return the stores of the training corpora; make what is missing.
 
-    The arguments are those of load_training_data.
+    The synthetic one, or the one of sentences without a translation, is the last. Those have a
+    copy of the source in the place of the target, which training leaves out. The arguments are
+    those of load_training_data.
     """
-    encoder = PairEncoder(
-        x_tokenizer, y_tokenizer, hp.src_max_len, hp.tgt_max_len, drop_empty=True
-    )
     sampling = SubwordSampling(hp.subword_sampling, count=hp.subword_samples, seed=_seed(hp))
     if sampling.alpha:
         for tokenizer in (x_tokenizer, y_tokenizer):
@@ -257,24 +257,30 @@ def store_corpora(
     if hp.synthetic_prefix:
         _check_tag(hp.synthetic_tag, x_tokenizer)
     stored = []
-    files = files_of(hp, kinds=("train", "synthetic"))
+    files = files_of(hp, kinds=("train", "synthetic", "mono"))
     named = [("train", prefix) for prefix in prefixes(hp.train_prefix)]
     named += [("synthetic", prefix) for prefix in prefixes(hp.synthetic_prefix)]
+    named += [("mono", prefix) for prefix in prefixes(hp.mono_prefix)]
     for kind, prefix in named:
-        tag, max_pairs = (None, hp.max_train) if kind == "train" else (hp.synthetic_tag, 0)
+        tag = hp.synthetic_tag if kind == "synthetic" else None
+        max_pairs = hp.max_train if kind == "train" else 0
+        tgt, target, tgt_max_len = hp.tgt, y_tokenizer, hp.tgt_max_len
+        if kind == "mono":
+            tgt, target, tgt_max_len = hp.src, x_tokenizer, hp.src_max_len
+        encoder = PairEncoder(x_tokenizer, target, hp.src_max_len, tgt_max_len, drop_empty=True)
         read = functools.cache(
             functools.partial(
                 read_synthetic if kind == "synthetic" else read_pairs,
                 prefix,
                 src=hp.src,
-                tgt=hp.tgt,
+                tgt=tgt,
                 max_pairs=max_pairs,
                 tag=tag,
             )
         )
         made_with = {
-            "tokenizers": [x_tokenizer.fingerprint, y_tokenizer.fingerprint],
-            "limits": [hp.src_max_len, hp.tgt_max_len, max_pairs],
+            "tokenizers": [x_tokenizer.fingerprint, target.fingerprint],
+            "limits": [hp.src_max_len, tgt_max_len, max_pairs],
             "tag": tag,
             "sampling": dataclasses.astuple(sampling) if sampling.alpha else None,
         }

@@ -13,7 +13,7 @@ from typing import Any
 
 from aevnmt_tf.evaluation import external_metrics
 from aevnmt_tf.experiments import jobs, score_tables, seed_significance
-from aevnmt_tf.experiments.experiment_plan import ONLY_DEV, SET_HERE
+from aevnmt_tf.experiments.experiment_plan import ABOUT_Z, ONLY_DEV, SET_HERE
 from aevnmt_tf.experiments.plan_keys import PlannedSystem, PlannedTable
 from aevnmt_tf.experiments.plan_runs import PlanRun, PlanRuns, Point
 from aevnmt_tf.storage import run_directory
@@ -148,7 +148,7 @@ def _dev_scores(run: PlanRun, metrics: Iterable[str]) -> dict[str, float]:
     """Return the scores of the best evaluation on dev during training."""
     best = run.results().get("best") or {}
     # Without z there is no KL; training writes a zero.
-    lacks = {"cond": ONLY_DEV, "joint": ("kl", "active_units")}.get(run.hp.model_type, ())
+    lacks = {"cond": ONLY_DEV, "joint": ABOUT_Z}.get(run.hp.model_type, ())
     found = {name: best.get(f"dev_{name}") for name in metrics if name not in lacks}
     return {name: value for name, value in found.items() if value is not None}
 

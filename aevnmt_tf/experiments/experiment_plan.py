@@ -41,7 +41,8 @@ from aevnmt_tf.hparams import settings_files
 OWN_TEST = "@test"  # the run's own test_prefix
 OWN_DEV = "@dev"  # what training saw on dev
 LABELS = ("system", "test", "metric")  # what every score has
-ONLY_DEV = ("kl", "elbo", "active_units")
+ABOUT_Z = ("kl", "active_units", "information", "iw_log_pxy", "bleu_other_z")
+ONLY_DEV = (*ABOUT_Z, "elbo")
 # What the experiment sets, and what a plan has instead.
 SET_HERE = {"out_dir": "out_dir of the plan", "random_seed": "seeds"}
 

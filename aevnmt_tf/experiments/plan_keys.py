@@ -210,7 +210,8 @@ class ExperimentPlan:
     metrics: tuple[str, ...] = _key(
         str,
         "`bleu`, `chrf`, `ter`, `meteor`, `beer` of test sets; of `@dev` `bleu`, `chrf`, `kl`, "
-        "`elbo`, `active_units` and what the setting `metrics` adds (`ter`)",
+        "`elbo`, `iw_log_pxy`, `information`, `active_units` and what the setting `metrics` "
+        "adds (`ter`, `bleu_other_z`)",
         ("bleu", "chrf"),
         **_METRICS,
     )

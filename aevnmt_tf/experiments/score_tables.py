@@ -19,6 +19,9 @@ METRICS = {
     "kl": ("KL", 0),
     "elbo": ("ELBO", 1),
     "active_units": ("active units", 0),
+    "information": ("information", 0),
+    "iw_log_pxy": ("IW bound", 1),
+    "bleu_other_z": ("BLEU, other z", 0),
 }
 ARROWS = {1: " ↑", -1: " ↓", 0: ""}
 

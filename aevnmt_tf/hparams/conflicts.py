@@ -71,7 +71,17 @@ def _refuse_vnmt(v: Mapping[str, Any]) -> None:
         _exclude(v, "model_type", "prior", "vnmt has a prior of its own, p(z|x)")
 
 
+def _refuse_against_collapse(v: Mapping[str, Any]) -> None:
+    if v["feed_z"] and v["decoder_style"] != "paper":
+        _exclude(v, "feed_z", "decoder_style", "z is fed to the paper's form of the decoder")
+    if v["bn_scale"] and (v["prior"] != "standard" or v["model_type"] == "vnmt"):
+        name = "model_type" if v["model_type"] == "vnmt" else "prior"
+        advice = "a prior that learns would follow the normalised means, so leave bn_scale out"
+        _exclude(v, "bn_scale", name, advice)
+
+
 def _refuse_model(v: Mapping[str, Any]) -> None:
+    _refuse_against_collapse(v)
     if v["model_type"] == "vnmt":
         _refuse_vnmt(v)
     if v["z_inference_from"] == "source_only" and v["r_train_mode"] is not None:
@@ -140,7 +150,25 @@ def _refuse_decoding(v: Mapping[str, Any]) -> None:
         )
 
 
+def _refuse_mono(v: Mapping[str, Any]) -> None:
+    if v["mono_prefix"] is None:
+        return
+    if v["model_type"] not in ("joint", "aevnmt"):
+        advice = "a sentence without a translation needs a model of the source"
+        _exclude(v, "mono_prefix", "model_type", advice)
+    if v["model_type"] == "aevnmt" and v["z_inference_from"] != "source_only":
+        advice = "q(z|x, y) cannot read a sentence without a translation"
+        _exclude(v, "mono_prefix", "z_inference_from", advice)
+    if v["synthetic_prefix"] is not None:
+        advice = "there is one stream of batches beside the gold one"
+        _exclude(v, "mono_prefix", "synthetic_prefix", advice)
+    if v["text_pipeline"] == "moses":
+        advice = "the Moses pipeline prepares pairs alone"
+        _exclude(v, "mono_prefix", "text_pipeline", advice)
+
+
 def _refuse_data(v: Mapping[str, Any]) -> None:
+    _refuse_mono(v)
     if v["train_prefix"] is None:
         for name in ("dev_prefix", "synthetic_prefix", "train_ratios"):
             if v[name] is not None:

@@ -39,6 +39,10 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "Gaussians (not in the paper)", ("standard", "mixture")),
         Setting("prior_components", int, 10, "number of Gaussians in a mixture prior",
                 at_least=1),
+        Setting("feed_z", bool, False, "feed z to the decoder and the source LM at every step, "
+                "not only as their initial state (not in the paper)"),
+        Setting("bn_scale", float, 0.0, "fixed scale of the batch-normalised posterior mean "
+                "(Zhu et al., 2020; not in the paper); 0: no normalisation", at_least=0),
         Setting("embedding_stddev", float, 0.5, "standard deviation of the initial "
                 "embeddings (0.5 in the authors' code)", above=0),
         Setting("dropout", float, 0.3, "dropout rate on the input of every RNN cell",
@@ -95,6 +99,10 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "Lagrange multiplier (not in the paper); 0: off", at_least=0),
         Setting("mdr_step", float, 0.01, "step size of the multiplier, per nat that the KL of "
                 "a batch is below mdr_rate", above=0),
+        Setting("bow_source_weight", float, 0.0, "weight of a loss that predicts the source "
+                "words from z as a bag of words (not in the paper); 0: off", at_least=0),
+        Setting("bow_target_weight", float, 0.0, "the same for the target words; 0: off",
+                at_least=0),
     ),
     "optimisation": (
         Setting("optimizer", str, "adam", "optimizer", ("adam", "sgd")),
@@ -151,8 +159,11 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 many="either"),
         Setting("synthetic_prefix", str, None, "back-translated pairs: PREFIX.TGT and "
                 "PREFIX.translation.SRC"),
-        Setting("mono_real_ratio", int, 1, "synthetic batches per gold batch", at_least=1),
-        Setting("mono_prefix", str, None, "TF-NMT's name; null", (None,)),
+        Setting("mono_real_ratio", int, 1, "synthetic or monolingual batches per gold batch",
+                at_least=1),
+        Setting("mono_prefix", str, None, "source sentences without translations, PREFIX.SRC, "
+                "to train P(x|z) and q(z|x) on as well; for joint, and for aevnmt with "
+                "source_only"),
         Setting("embed_prefix", str, None, "TF-NMT's name; null", (None,)),
         Setting("vocab_prefix", str, None, "prefix of vocabulary files or SentencePiece "
                 "models; null: learn them from the training files"),
@@ -207,7 +218,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("steps_per_checkpoint", int, None, "updates between checkpoints; null: 10 x "
                 "steps_per_stats", at_least=1),
         Setting("metrics", str, ("bleu",), "dev scores to report; BLEU selects the best "
-                "weights", ("bleu", "chrf", "ter"), many=True),
+                "weights; bleu_other_z: BLEU with the z of another sentence",
+                ("bleu", "chrf", "ter", "bleu_other_z"), many=True),
         Setting("num_keep_ckpts", int, 5, "number of most recent checkpoints to keep",
                 at_least=1),
         Setting("avg_ckpts", int, 0, "checkpoint averaging: average the last N checkpoints; "

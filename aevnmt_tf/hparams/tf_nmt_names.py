@@ -74,11 +74,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
         "the decoder starts from z or from zeros, as in the paper, so use false",
     ),
     "embed_prefix": ((None,), "vectors are trained, never read from files, so leave it out"),
-    "mono_prefix": (
-        (None,),
-        "it is for a Concrete-source model that is not in the paper; "
-        "back-translations go in synthetic_prefix",
-    ),
     "num_sampled_softmax": ((0, None), "the softmax is always full, so use 0"),
     "use_char_encode": ((False, None), "a model of characters is not built, so use false"),
     "language_model": ((False, None), "a model needs a source, so use false"),

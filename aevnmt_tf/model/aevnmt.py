@@ -54,6 +54,7 @@ class Aevnmt(keras.Model):
         prior: one of nets.PRIORS, or None without z.
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
         prediction: nets.GaussianNetwork or nets.PointNetwork, r(z|x), or None.
+        bow_x, bow_y: nets.BagOfWords of the source and the target, or None.
         divergence: the name of D(r, q) in objective.DIVERGENCES, or None.
         divergence_trains_q: whether D(r, q) trains q, too, and not r alone.
         rates: Rates of the kinds of dropout.
@@ -72,6 +73,8 @@ class Aevnmt(keras.Model):
         prior: nets.Prior | nets.ConditionalPrior | None = None,
         posterior: nets.SentenceNetwork | None = None,
         prediction: nets.SentenceNetwork | None = None,
+        bow_x: nets.BagOfWords | None = None,
+        bow_y: nets.BagOfWords | None = None,
         divergence: str | None = None,
         divergence_trains_q: bool = True,
         rates: Rates | tuple[float, ...] = (),
@@ -88,6 +91,8 @@ class Aevnmt(keras.Model):
         self.decoder = decoder
         self.posterior = posterior
         self.prediction = prediction
+        self.bow_x = bow_x
+        self.bow_y = bow_y
         if (prior is None) != (posterior is None):
             raise ValueError("A model has both a prior and a posterior, or neither.")
         # None without a posterior.
@@ -105,7 +110,7 @@ class Aevnmt(keras.Model):
     def parts(self) -> dict[str, keras.layers.Layer]:
         """Return the nets that are there, by attribute name."""
         names = ["emb_x", "emb_y", "source_lm", "encoder", "decoder"]
-        names += ["prior", "posterior", "prediction"]
+        names += ["prior", "posterior", "prediction", "bow_x", "bow_y"]
         found = {name: getattr(self, name) for name in names}
         if self.shares_vocabulary:
             del found["emb_y"]
@@ -171,6 +176,7 @@ class Aevnmt(keras.Model):
         if self.posterior is not None:
             shape = (self.posterior.noise_size,)
             noise["epsilon"] = random_numbers.normal(shape, **stream("epsilon"))
+            noise |= self.posterior.row_weights(batch["weight"])
         return noise
 
     def call(self, batch: Batch) -> LossTerms:
@@ -194,7 +200,7 @@ class Aevnmt(keras.Model):
         Args:
             batch: a Batch (x, x_len, y, y_len).
             noise: what `noise` gives, or any part of it: a missing mask is no dropout, a
-                missing epsilon the posterior mean.
+                missing epsilon the posterior mean, missing weights of rows moving statistics.
             z: [B, Z] to use in place of a draw from q.
         """
         noise = noise or {}
@@ -209,7 +215,15 @@ class Aevnmt(keras.Model):
             r_divergence = self.r_divergence(sides, q, noise)
         nll_x, correct_x, _ = self.source_nll(sides, batch, z, noise)
         nll_y, correct_y, smoothing = self.target_nll(sides, batch, z, noise)
-        return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y, smoothing)
+        bags = self.bag_nll(batch, z)
+        return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y, smoothing, *bags)
+
+    def bag_nll(self, batch: Batch, z: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return -log P(bag|z) [B] of the source and of the target; 0 without such a net."""
+        zeros = tf.zeros(tf.shape(batch["x_len"]), tf.float32)
+        bow_x = zeros if self.bow_x is None else self.bow_x(z, batch["x"], batch["x_len"])
+        bow_y = zeros if self.bow_y is None else self.bow_y(z, batch["y"], batch["y_len"])
+        return bow_x, bow_y
 
     def r_divergence(
         self, sides: nets.Sides, q: tfd.Distribution, noise: nets.Noise | None = None

@@ -1,6 +1,7 @@
 """From settings to a model: the choices between systems and forms are made here, once."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from aevnmt_tf import nets
@@ -37,6 +38,7 @@ def build(
     parts = {
         **_translation_parts(hp, x_vocab_size, y_vocab_size, packed=packed),
         **_joint_parts(hp, x_vocab_size, packed=packed),
+        **_bags_of_words(hp, x_vocab_size, y_vocab_size),
     }
     return cls(
         **parts, rates=rates, seed=hp.random_seed, num_rows=hp.batch_size, name=hp.model_type
@@ -65,6 +67,7 @@ def _translation_parts(
         packed=packed,
         label_smoothing=hp.label_smoothing,
         tied=hp.tie_embeddings,
+        feed_z=hp.feed_z,
         name="decoder",
         **_sizes(hp),
     )
@@ -87,6 +90,7 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
             num_layers=hp.num_lm_layers,
             packed=packed,
             tied=hp.tie_embeddings,
+            feed_z=hp.feed_z,
             name="source_lm",
             **_sizes(hp),
         )
@@ -101,7 +105,12 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
         sees_target = hp.z_inference_from == "source_target"
         options = {"components": hp.prior_components} if hp.prior == "mixture" else {}
         parts["prior"] = nets.PRIORS[hp.prior](z_size=hp.z_dim, name="prior", **options)
-        parts["posterior"] = nets.GaussianNetwork(
+        posterior: Callable[..., nets.SentenceNetwork] = nets.GaussianNetwork
+        if hp.bn_scale:
+            posterior = functools.partial(
+                nets.NormalisedGaussianNetwork, mean_scale=hp.bn_scale
+            )
+        parts["posterior"] = posterior(
             label="q", sides="xy" if sees_target else "x", name="posterior", **_sizes(hp)
         )
         if sees_target:
@@ -109,4 +118,17 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
             parts["prediction"] = network(label="r", sides="x", name="prediction", **_sizes(hp))
             parts["divergence"] = hp.r_train_mode
             parts["divergence_trains_q"] = hp.divergence_trains_q
+    return parts
+
+
+def _bags_of_words(hp: Hparams, x_vocab_size: int, y_vocab_size: int) -> dict[str, Any]:
+    """Return the nets that predict words from z, where there is one and they have a weight."""
+    if hp.model_type not in LATENT:
+        return {}
+    bag = functools.partial(nets.BagOfWords, z_size=hp.z_dim, units=hp.num_units)
+    parts = {}
+    if hp.bow_source_weight:
+        parts["bow_x"] = bag(vocab_size=x_vocab_size, name="bow_x")
+    if hp.bow_target_weight:
+        parts["bow_y"] = bag(vocab_size=y_vocab_size, name="bow_y")
     return parts

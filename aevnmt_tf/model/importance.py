@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from aevnmt_tf import nets
 from aevnmt_tf.model.aevnmt import Aevnmt, Batch
-from aevnmt_tf.model.objective import LossTerms
+from aevnmt_tf.model.objective import LossTerms, extras
 
 # What one pass may hold, all its draws counted: ids, and numbers that the output layers give.
 MOST_TOKENS = 16384
@@ -101,7 +101,8 @@ def weigh(
     kl = model.prior.kl(q, p, z)  # [B, Z], or [S, B, 1]
     kl = tf.broadcast_to(kl, tf.concat([shape, tf.shape(kl)[-1:]], axis=0))
     divergence = tf.broadcast_to(model.r_divergence(sides, q, masks), shape)
-    terms = LossTerms(nll_x, nll_y, kl, divergence, correct_x, correct_y, smoothing)
+    bags = _by_draw(model.bag_nll(pairs, _rows(z)), shape)
+    terms = LossTerms(nll_x, nll_y, kl, divergence, correct_x, correct_y, smoothing, *bags)
     log_ratio = p.log_prob(z) - q.log_prob(z)
     if own_proposal and model.prediction is not None:
         # q has seen y, so x has a proposal of its own.
@@ -114,15 +115,17 @@ def weigh(
     return WeighedDraws(terms, log_ratio - terms.nll_x - nll_y, log_ratio_x - nll_x)
 
 
-def iwae_loss(draws: WeighedDraws, *, kl_weight: tf.Tensor | float = 1.0) -> tf.Tensor:
-    """Return minus the importance-weighted bound, D(r, q) added: [S, B] -> [B].
+def iwae_loss(
+    draws: WeighedDraws, *, kl_weight: tf.Tensor | float = 1.0, **weights: float
+) -> tf.Tensor:
+    """Return minus the importance-weighted bound, objective.extras added: [S, B] -> [B].
 
     kl_weight is on log p(z) / q(z), so that with one draw this is the loss of the ELBO with an
     estimated KL. Burda et al. (2016).
     """
-    terms, likelihood = draws.terms, -(draws.terms.nll_x + draws.terms.nll_y)
+    likelihood = -(draws.terms.nll_x + draws.terms.nll_y)
     log_w = likelihood + kl_weight * (draws.log_w_xy - likelihood)
-    others = terms.smoothing + kl_weight * terms.r_divergence
+    others = extras(draws.terms, kl_weight=kl_weight, **weights)
     return tf.reduce_mean(others, axis=0) - importance_weighted(log_w)
 
 

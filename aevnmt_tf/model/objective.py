@@ -23,6 +23,8 @@ class LossTerms(NamedTuple):
     correct_x: tf.Tensor  # [B]
     correct_y: tf.Tensor  # [B]
     smoothing: tf.Tensor  # [B]   what label smoothing adds to nll_y in training
+    bow_x: tf.Tensor  # [B]   -log P(words of x|z); no part of the bound
+    bow_y: tf.Tensor  # [B]   -log P(words of y|z); no part of the bound
 
 
 # D(r, q) of Eq. (ELBO-D), by the name of r_train_mode: [B].
@@ -58,6 +60,22 @@ def rate_penalty(terms: LossTerms, *, multiplier: tf.Tensor, rate: float) -> tf.
     return multiplier * (rate - tf.reduce_sum(terms.kl, axis=-1))
 
 
+def extras(
+    terms: LossTerms,
+    *,
+    kl_weight: tf.Tensor | float = 1.0,
+    bow_x_weight: float = 0.0,
+    bow_y_weight: float = 0.0,
+) -> tf.Tensor:
+    """Return what training minimises besides the bound: [B], or [S, B] for draws of z."""
+    # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
+    # we.
+    # DEVIATION: neither the paper nor the authors' code smooths labels or predicts bags of
+    # words; 0 unless label_smoothing and the weights of the bags say otherwise.
+    bags = bow_x_weight * terms.bow_x + bow_y_weight * terms.bow_y
+    return terms.smoothing + bags + kl_weight * terms.r_divergence
+
+
 def loss(
     terms: LossTerms,
     *,
@@ -65,10 +83,13 @@ def loss(
     free_bits: float = 0.0,
     free_bits_for: str = "z",
     weight: tf.Tensor | None = None,
+    bow_x_weight: float = 0.0,
+    bow_y_weight: float = 0.0,
 ) -> tf.Tensor:
     """Return what training minimises: [B].
 
-    With kl_weight 1, no free bits and no label smoothing it is minus the bound of Eq. (ELBO-D).
+    With kl_weight 1, no free bits, no label smoothing and no bags of words it is minus the
+    bound of Eq. (ELBO-D).
 
     Args:
         terms: LossTerms.
@@ -77,6 +98,8 @@ def loss(
         free_bits_for: "z", for the whole of z, or "dimension", for each column of terms.kl;
             with "batch" in front, the mean over the batch is compared with free_bits.
         weight: [B], that of each sentence in this mean; None: they are equal.
+        bow_x_weight: of the source's bag of words.
+        bow_y_weight: of the target's.
     """
     kl = terms.kl
     if not free_bits_for.endswith("dimension") and kl.shape[-1] != 0:  # 0: there is no z
@@ -92,9 +115,7 @@ def loss(
     elif free_bits > 0.0:  # an estimate of the KL may be negative, and counts as it is
         kl = tf.maximum(kl, free_bits)
     kl = tf.reduce_sum(kl, axis=-1)
-    # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
-    # we.
-    # DEVIATION: neither the paper nor the authors' code smooths labels; 0 unless
-    # label_smoothing says otherwise.
-    nll_y = terms.nll_y + terms.smoothing
-    return terms.nll_x + nll_y + kl_weight * (kl + terms.r_divergence)
+    others = extras(
+        terms, kl_weight=kl_weight, bow_x_weight=bow_x_weight, bow_y_weight=bow_y_weight
+    )
+    return terms.nll_x + terms.nll_y + kl_weight * kl + others

@@ -3,6 +3,7 @@
 They know sizes, never settings.
 """
 
+from aevnmt_tf.nets.bag_of_words import BagOfWords
 from aevnmt_tf.nets.decoder import DECODERS, Decoder, DecoderState, PaperDecoder, TfNmtDecoder
 from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
 from aevnmt_tf.nets.embedding import Embedding
@@ -14,6 +15,7 @@ from aevnmt_tf.nets.latent_networks import (
     SentenceNetwork,
     Sides,
 )
+from aevnmt_tf.nets.mean_normalisation import NormalisedGaussianNetwork
 from aevnmt_tf.nets.output_layer import OutputLayer
 from aevnmt_tf.nets.priors import (
     PRIORS,
@@ -30,9 +32,10 @@ __all__ = [
     "DECODERS",
     "GRU",
     "PRIORS",
-    "ConditionalPrior",
+    "BagOfWords",
     "Bahdanau",
     "BiGRU",
+    "ConditionalPrior",
     "Decoder",
     "DecoderState",
     "Embedding",
@@ -43,6 +46,7 @@ __all__ = [
     "LatentPart",
     "Memory",
     "Noise",
+    "NormalisedGaussianNetwork",
     "OutputLayer",
     "PaperDecoder",
     "PointNetwork",

@@ -23,6 +23,7 @@ class LatentPart(keras.layers.Layer):
 
     z_size: int
     sides: str = ""  # what it reads: any of "x" and "y"
+    takes_batch_statistics: bool = False  # in training, as batch normalisation does
     is_point: bool = False  # whether all mass is on one point, so that there is no density
 
     @property
@@ -50,6 +51,11 @@ class LatentPart(keras.layers.Layer):
         `steps` has the padded length of each side.
         """
         del steps
+        return {}
+
+    def row_weights(self, weight: tf.Tensor) -> Mapping[str, tf.Tensor]:
+        """Return the rows' weights [B] by name of each layer that takes batch statistics."""
+        del weight
         return {}
 
 
@@ -146,7 +152,10 @@ class SentenceNetwork(LatentPart):
         The embeddings belong to the generative model and get no gradient from an inference
         network: detach of Eq. (emb-x), Eq. (emb-y).
         """
-        noise = noise or {}
+        return self.distribution(*self.outputs(sides, noise or {}))
+
+    def outputs(self, sides: Sides, noise: Noise) -> list[tf.Tensor]:
+        """Return the output [B, Z] of each head."""
         h = []
         for layer, side in zip(self.averages, self.sides, strict=True):
             inputs, lengths = sides[side]
@@ -154,7 +163,7 @@ class SentenceNetwork(LatentPart):
                 inputs = tf.nest.map_structure(tf.stop_gradient, inputs)
             h.append(layer(inputs, lengths, dropout=noise.get(layer.name)))
         h = tf.concat(h, axis=-1)  # Eq. (concat)  [B, 2H] or [B, 4H]
-        return self.distribution(*(self.out[head](self.hidden[head](h)) for head in self.heads))
+        return [self.out[head](self.hidden[head](h)) for head in self.heads]
 
     def distribution(self, *heads: tf.Tensor) -> tfd.Distribution:
         """Return the distribution of the heads' outputs [B, Z]."""

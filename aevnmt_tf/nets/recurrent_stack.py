@@ -74,12 +74,20 @@ class RecurrentStack(keras.layers.Layer):
         num_layers: how many layers.
         z_size: Z, or None for a start from zeros.
         reset: "before" or "after", the reset gate's place.
+        feed_z: whether the first layer reads z at every step, after its other inputs.
     """
 
     gru: type[GRUWeights] = GRU
     gru_label = ""
     start_label = ""
-    arguments: tuple[str, ...] = ("input_size", "units", "num_layers", "z_size", "reset")
+    arguments: tuple[str, ...] = (
+        "input_size",
+        "units",
+        "num_layers",
+        "z_size",
+        "reset",
+        "feed_z",
+    )
 
     def __init__(
         self,
@@ -89,6 +97,7 @@ class RecurrentStack(keras.layers.Layer):
         num_layers: int = 1,
         z_size: int | None = None,
         reset: str = "before",
+        feed_z: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -97,6 +106,7 @@ class RecurrentStack(keras.layers.Layer):
         self.num_layers = num_layers
         self.z_size = z_size
         self.reset = reset
+        self.feed_z = feed_z
 
     def make_layers(self) -> None:
         """Make the initial states and the GRUs."""
@@ -121,7 +131,18 @@ class RecurrentStack(keras.layers.Layer):
 
     def size_below(self, k: int) -> int:
         """Return the size of what layer k (from 0) reads."""
-        return self.units if k else self.input_size
+        return self.units if k else self.input_size + self.fed_size
+
+    @property
+    def fed_size(self) -> int:
+        """How much of z the first layer reads at every step: all of it or nothing."""
+        return self.z_size if self.feed_z and self.z_size else 0
+
+    def fed(self, z: tf.Tensor | None, lengths: tf.Tensor) -> tf.Tensor:
+        """Return what of z [B, Z] every step reads: [B, fed_size]."""
+        if z is None or not self.fed_size:
+            return tf.zeros([tf.shape(lengths)[0], 0], self.compute_dtype)
+        return tf.cast(z, self.compute_dtype)
 
     def sublayers(self) -> list[keras.layers.Layer]:
         """Return all layers with weights."""
@@ -169,3 +190,11 @@ class RecurrentStack(keras.layers.Layer):
         """Return the constructor's arguments."""
         arguments = {name: getattr(self, name) for name in self.arguments}
         return {**super().get_config(), **arguments}
+
+
+def with_fed(inputs: tf.Tensor, fed: tf.Tensor) -> tf.Tensor:
+    """Return inputs [B, T, in] with `fed` [B, n] behind them at every step: [B, T, in + n]."""
+    if fed.shape[-1] == 0:
+        return inputs
+    steps = tf.repeat(fed[:, None], tf.shape(inputs)[1], axis=1)
+    return tf.concat([inputs, tf.cast(steps, inputs.dtype)], axis=-1)

@@ -5,9 +5,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from aevnmt_tf.nets.matrix_products import compute
 from aevnmt_tf.nets.output_layer import OutputLayer
 from aevnmt_tf.nets.recurrent import Noise
-from aevnmt_tf.nets.recurrent_stack import RecurrentStack
+from aevnmt_tf.nets.recurrent_stack import RecurrentStack, with_fed
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -15,7 +16,7 @@ class SourceLM(RecurrentStack):
     """A recurrent language model started from z.
 
         h_0 = tanh(affine(z; theta_init-lm))                 Eq. (init-lm)
-        h_i = GRU(h_{i-1}, f_{i-1}; theta_gru-lm)
+        h_i = GRU(h_{i-1}, f_{i-1}; theta_gru-lm)            [f_{i-1}, z] with feed_z
         g(z, x_<i) = softmax(affine(h_i; theta_out-x))
 
     Args:
@@ -61,11 +62,18 @@ class SourceLM(RecurrentStack):
 
         `noise` holds masks by layer name.
         """
+        inputs = with_fed(compute(self, inputs), self.fed(z, lengths))
         return self.run_layers(inputs, self.start(z, lengths), noise or {})
+
+    def begin(self, z: tf.Tensor | None, lengths: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Return the states to start `step` with: those of the layers, and what of z is fed."""
+        return (*self.start(z, lengths), self.fed(z, lengths))
 
     def step(
         self, states: tuple[tf.Tensor, ...], inputs: tf.Tensor
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
         """Return one word's logits [B, Vx] and the new states, for inputs f_{i-1} [B, E]."""
-        h, states = self.step_layers(inputs, states)
-        return self.out_x(h), states
+        *hidden, fed = states
+        inputs = tf.concat([compute(self, inputs), fed], axis=-1)
+        h, new = self.step_layers(inputs, tuple(hidden))
+        return self.out_x(h), (*new, fed)

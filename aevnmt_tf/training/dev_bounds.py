@@ -10,10 +10,10 @@ import tensorflow as tf
 from aevnmt_tf import data
 from aevnmt_tf import model as models
 from aevnmt_tf.data.pair_encoding import EncodedPairs
-from aevnmt_tf.model import importance, objective
+from aevnmt_tf.model import Batch, importance, objective
 from aevnmt_tf.nets import noise as random_numbers
-from aevnmt_tf.training import report_keys, running_sums, train_step
-from aevnmt_tf.training.train_step import Batch, Sums
+from aevnmt_tf.training import report_keys, running_sums
+from aevnmt_tf.training.running_sums import Sums
 
 
 @dataclass
@@ -97,7 +97,7 @@ class BoundsFunction:
         terms = objective.LossTerms(*(tf.reduce_mean(term, axis=0) for term in draws.terms))
         weight = batch["weight"]
         loss = self._loss(terms, kl_weight=kl_weight, weight=weight)
-        sums = train_step.sums(batch, terms, loss)
+        sums = running_sums.sums_of(batch, terms, loss)
         log_pxy = importance.importance_weighted(draws.log_w_xy)
         sums["iw_log_pxy"] = tf.reduce_sum(weight * log_pxy)
         kl = tf.reduce_sum(weight[:, None] * terms.kl, axis=0)

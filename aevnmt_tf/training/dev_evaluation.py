@@ -24,6 +24,7 @@ from aevnmt_tf.training.dev_bounds import BoundsFunction
 from aevnmt_tf.translator import Decoding, Graph, Translator
 
 SHOWN = 5  # translations, attention images, pairs from the prior
+OTHER_Z = "bleu_other_z"  # BLEU of translations made with the z of another sentence
 MOST = 2000  # sentences in the projector, and in the estimate of the information
 
 
@@ -47,7 +48,8 @@ class DevEvaluation:
 
 def score_names(hp: Hparams) -> tuple[str, ...]:
     """Return the scores of an evaluation: BLEU, chrF and what the setting `metrics` adds."""
-    return tuple(dict.fromkeys(("bleu", "chrf", *hp.metrics)))
+    names = dict.fromkeys(("bleu", "chrf", *hp.metrics))
+    return tuple(name for name in names if name != OTHER_Z)
 
 
 class DevEvaluator:
@@ -99,7 +101,9 @@ class DevEvaluator:
         bounds = self._bounds(
             self._encoded,
             batch_size=self._hp.batch_size,
-            kl_weight=schedules.kl_weight(step, self._hp.KL_annealing_steps),
+            kl_weight=schedules.kl_weight(
+                step, self._hp.KL_annealing_steps, self._hp.KL_annealing_cycles
+            ),
             interrupted=interrupted,
         )
         if bounds is None:
@@ -115,6 +119,11 @@ class DevEvaluator:
             values["dev_active_units"] = metrics.active_units(bounds.locs)
             values["dev_collapsed"] = information < latent_use.LITTLE
         values.update(self._scores(translated))
+        if OTHER_Z in self._hp.metrics and bounds.locs is not None:
+            others = self._translate(interrupted, other_z=True)
+            if others is None:
+                return None
+            values[f"dev_{OTHER_Z}"] = self._scores(others)["dev_bleu"]
         pairs = sum(self._pairs, start=[])
         lines = sum(translated, start=[])
         rows = [(*pair, line) for pair, line in zip(pairs, lines, strict=True)]
@@ -132,13 +141,22 @@ class DevEvaluator:
             projection=self._projection(bounds.locs),
         )
 
-    def _translate(self, interrupted: Callable[[], bool]) -> list[list[str]] | None:
-        """Return the translations of each set, None where `interrupted()` became true."""
+    def _translate(
+        self, interrupted: Callable[[], bool], *, other_z: bool = False
+    ) -> list[list[str]] | None:
+        """Return the translations of each set, None where `interrupted()` became true.
+
+        With `other_z` each sentence has the z of another one.
+        """
         translated: list[list[str]] = []
         for pairs in self._pairs:
-            sources = (source for source, _ in pairs)
+            sources = [source for source, _ in pairs]
+            z = None
+            if other_z:
+                others = latent_use.derangement(len(sources), seed=self._hp.random_seed)
+                z = self._translator.embed(sources)[0][others]
             translated.append([])
-            for result in self._translator.stream(sources, decoding=self._decoding):
+            for result in self._translator.stream(sources, decoding=self._decoding, z=z):
                 if interrupted():
                     return None
                 translated[-1].append(result.translations[0].text)

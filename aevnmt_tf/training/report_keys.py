@@ -21,13 +21,15 @@ class ReportKey(NamedTuple):
 
 
 _X, _Z, _R, _MDR = ("source_lm",), ("posterior",), ("prediction",), ("mdr_weight",)
+_BOW_X, _BOW_Y = ("bow_x",), ("bow_y",)
 KEYS = {
     "loss": ReportKey(
         "loss",
         (),
         "what training minimises, in nats: nll_x + nll_y with label smoothing + kl_weight *"
-        " (KL beyond free_bits + r_divergence); dev_loss is the same without dropout. With"
-        " objective iwae, minus the importance-weighted bound; dev_loss stays that of the ELBO",
+        " (KL beyond free_bits + r_divergence) + the bags of words with their weights; dev_loss"
+        " is the same without dropout. With objective iwae, minus the importance-weighted"
+        " bound; dev_loss stays that of the ELBO",
     ),
     "elbo": ReportKey("loss", _X + _Z, "-(nll_x + nll_y + kl): the bound itself, in nats"),
     "iw_log_pxy": ReportKey(
@@ -45,6 +47,8 @@ KEYS = {
     "kl_weight": ReportKey("latent", _Z, "the annealing weight of the last update"),
     "mdr_weight": ReportKey("latent", _MDR, "the Lagrange multiplier of mdr_rate"),
     "r_divergence": ReportKey("latent", _R, "D(r, q), in nats"),
+    "bow_x": ReportKey("latent", _BOW_X, "-log P(words of x|z), in nats; not in the bound"),
+    "bow_y": ReportKey("latent", _BOW_Y, "-log P(words of y|z), in nats; not in the bound"),
     "information": ReportKey(
         "latent", _Z, "nats that z tells about the sentence: KL - KL(q(z) || p(z)); dev"
     ),
@@ -62,7 +66,10 @@ KEYS = {
 def names_for(model: object) -> frozenset[str]:
     """Return the keys that a model has."""
     present = {
-        name for name in (*_X, *_Z, *_R, *_MDR) if getattr(model, name, None) is not None
+        name
+        for key in KEYS.values()
+        for name in key.parts
+        if getattr(model, name, None) is not None
     }
     return frozenset(n for n, key in KEYS.items() if not key.parts or present & {*key.parts})
 

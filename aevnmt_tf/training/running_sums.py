@@ -5,7 +5,11 @@ from collections.abc import Collection, Mapping
 
 import tensorflow as tf
 
+from aevnmt_tf.model import Batch
+from aevnmt_tf.model.objective import LossTerms
 from aevnmt_tf.training import report_keys
+
+Sums = dict[str, tf.Tensor]
 
 # The order is that of a checkpoint's vector.
 SUMMED = (
@@ -21,6 +25,8 @@ SUMMED = (
     "correct_y",
     "gradient_norm",
 )
+# The same for nets that only some models have: they follow where the report has their key.
+SUMMED_IF_THERE = ("bow_x", "bow_y")
 LATEST = ("kl_weight", "learning_rate")
 
 
@@ -34,7 +40,8 @@ class RunningSums(tf.Module):
     def __init__(self, names: Collection[str] = frozenset(report_keys.KEYS)):
         super().__init__(name="totals")
         self._names = frozenset(names)
-        self.sums = tf.Variable(tf.zeros(len(SUMMED), tf.float64), trainable=False)
+        self._summed = (*SUMMED, *(name for name in SUMMED_IF_THERE if name in self._names))
+        self.sums = tf.Variable(tf.zeros(len(self._summed), tf.float64), trainable=False)
         self.latest = tf.Variable(tf.zeros(len(LATEST), tf.float64), trainable=False)
         self.good, self.skipped, self.bad_in_a_row, self.most_bad_in_a_row = (
             tf.Variable(0, dtype=tf.int64, trainable=False) for _ in range(4)
@@ -52,7 +59,7 @@ class RunningSums(tf.Module):
         """
         skipped = results["skipped"] > 0.5
         bad, good = tf.cast(skipped, tf.int64), tf.cast(~skipped, tf.int64)
-        values = tf.stack([tf.cast(results[name], tf.float64) for name in SUMMED])
+        values = tf.stack([tf.cast(results[name], tf.float64) for name in self._summed])
         # A skipped batch's values are NaN, and NaN x 0 is NaN.
         self.sums.assign_add(tf.where(skipped, tf.zeros_like(values), values))
         self.latest.assign(tf.stack([tf.cast(results[name], tf.float64) for name in LATEST]))
@@ -64,7 +71,7 @@ class RunningSums(tf.Module):
 
     def report(self) -> dict[str, float]:
         """Return the means since the last reset by report key, and the number of pairs."""
-        sums = dict(zip(SUMMED, self.sums.numpy().tolist(), strict=True))
+        sums = dict(zip(self._summed, self.sums.numpy().tolist(), strict=True))
         latest = dict(zip(LATEST, self.latest.numpy().tolist(), strict=True))
         latest["gradient_norm"] = sums["gradient_norm"] / (int(self.good) or math.nan)
         latest["skipped"] = int(self.skipped)
@@ -82,7 +89,7 @@ class RunningSums(tf.Module):
 def means(sums: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
     """Return those of the report keys that follow from sums over pairs."""
     pairs = sums["pairs"] or math.nan
-    terms = ("loss", "nll_x", "nll_y", "kl", "r_divergence", "iw_log_pxy")
+    terms = ("loss", "nll_x", "nll_y", "kl", "r_divergence", *SUMMED_IF_THERE, "iw_log_pxy")
     report = {name: sums[name] / pairs for name in terms if name in sums}
     report["elbo"] = -(report["nll_x"] + report["nll_y"] + report["kl"])
     for side in ("x", "y"):
@@ -92,3 +99,23 @@ def means(sums: Mapping[str, float], names: Collection[str]) -> dict[str, float]
         report[f"perplexity_{side}"] = math.exp(min(per_token, 700.0))
         report[f"accuracy_{side}"] = sums[f"correct_{side}"] / tokens
     return {name: value for name, value in report.items() if name in names}
+
+
+def sums_of(batch: Batch, terms: LossTerms, loss: tf.Tensor) -> Sums:
+    """Return weighted sums over a batch: nats of each term, pairs, tokens, correct words."""
+    weight = batch["weight"]
+    values = {
+        "loss": loss,
+        "nll_x": terms.nll_x,
+        "nll_y": terms.nll_y,
+        "kl": tf.reduce_sum(terms.kl, axis=-1),
+        "r_divergence": terms.r_divergence,
+        "bow_x": terms.bow_x,
+        "bow_y": terms.bow_y,
+        "correct_x": terms.correct_x,
+        "correct_y": terms.correct_y,
+        "x_tokens": tf.cast(batch["x_len"], tf.float32),
+        "y_tokens": tf.cast(batch["y_len"], tf.float32),
+        "pairs": tf.ones_like(weight),
+    }
+    return {name: tf.reduce_sum(weight * value) for name, value in values.items()}

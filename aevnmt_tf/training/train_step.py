@@ -17,17 +17,20 @@ import tensorflow as tf
 
 from aevnmt_tf import hparams
 from aevnmt_tf import model as models
+from aevnmt_tf.data.monolingual import without_targets
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import importance, objective
 from aevnmt_tf.model.objective import LossTerms
 from aevnmt_tf.nets import noise as random_numbers
+from aevnmt_tf.nets.mean_normalisation import all_reduce
 from aevnmt_tf.training import report_keys, schedules
 from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
+from aevnmt_tf.training.running_sums import Sums, sums_of
 
 Batch = models.Batch
-Sums = dict[str, tf.Tensor]
 # What `fit` shows, and what each number is a mean over.
 FIT_MEANS = dict.fromkeys(("loss", "elbo", "nll_x", "nll_y", "kl", "r_divergence"), "pairs")
+FIT_MEANS |= {"bow_x": "pairs", "bow_y": "pairs"}
 FIT_MEANS |= {"accuracy_x": "x_tokens", "accuracy_y": "y_tokens"}
 COUNTERS = ("batches", "updates", "pending_pairs", "mdr_weight")
 
@@ -37,6 +40,7 @@ class TrainableAevnmt(models.Aevnmt):
     """An Aevnmt that can train itself. Call `prepare_training` before the first step."""
 
     takes_several_draws = False
+    mono_corpus: int | None = None  # the corpus of sentences without a translation
     mdr_weight: tf.Variable | None = None  # the Lagrange multiplier of mdr_rate
 
     def prepare_training(self, hp: Hparams, *, jit_compile: bool) -> None:
@@ -65,11 +69,12 @@ class TrainableAevnmt(models.Aevnmt):
         self.objective = objective_of(hp)
         self.num_train_samples = hp.num_train_samples
         self.is_importance_weighted = hp.objective == "iwae"
+        self.iwae_loss: Callable[..., tf.Tensor] = functools.partial(
+            importance.iwae_loss, **bag_weights(hp)
+        )
         several = self.num_train_samples > 1 or self.is_importance_weighted
         self.takes_several_draws = several and self.posterior is not None
-        self.gradients = tf.function(
-            self.loss_and_gradients, jit_compile=jit_compile, autograph=False
-        )
+        self.gradients = self._gradients_function(jit_compile=jit_compile)
         self.batches = _counter("batches")  # seen, the position in the data and in the noise
         self.updates = _counter("updates")  # done; one left out (not finite) counts
         self.pending_pairs = tf.Variable(0.0, trainable=False, name="pending_pairs")
@@ -81,6 +86,9 @@ class TrainableAevnmt(models.Aevnmt):
                 name="mdr_weight",
                 aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
             )
+        # Corpora are numbered; sentences without a translation follow the training pairs.
+        num_gold = len(hp.train_prefix) if isinstance(hp.train_prefix, tuple) else 1
+        self.mono_corpus = None if hp.mono_prefix is None else num_gold
         names = report_keys.names_for(self)
         fit_means = [keras.metrics.Mean(name=name) for name in FIT_MEANS if name in names]
         # Keras tracks no new state in a model that is built, and would save these as weights.
@@ -149,8 +157,17 @@ class TrainableAevnmt(models.Aevnmt):
             if self.mdr_weight is not None:
                 multiplier = self.mdr_weight.read_value()
                 loss += objective.rate_penalty(terms, multiplier=multiplier, rate=self.mdr_rate)
-            totals = sums(batch, terms, loss)
+            totals = sums_of(batch, terms, loss)
         return totals, tape.gradient(totals["loss"], self.trainable_variables)
+
+    def _gradients_function(self, *, jit_compile: bool) -> Callable[..., Any]:
+        """Return `loss_and_gradients` as the step calls it."""
+        strategy = tf.distribute.get_strategy()
+        reads_batch = self.posterior is not None and self.posterior.takes_batch_statistics
+        if reads_batch and strategy.num_replicas_in_sync > 1:
+            # Replicas meet inside of it, which they can in the step's own graph alone.
+            return self.loss_and_gradients
+        return tf.function(self.loss_and_gradients, jit_compile=jit_compile, autograph=False)
 
     def terms_and_loss(
         self, batch: Batch, noise: Batch, kl_weight: tf.Tensor
@@ -162,7 +179,7 @@ class TrainableAevnmt(models.Aevnmt):
         draws = importance.weigh(self, batch, noise["epsilon"], own_proposal=False, noise=noise)
         terms = LossTerms(*(tf.reduce_mean(term, axis=0) for term in draws.terms))
         if self.is_importance_weighted:
-            return terms, importance.iwae_loss(draws, kl_weight=kl_weight)
+            return terms, self.iwae_loss(draws, kl_weight=kl_weight)
         return terms, self.objective(terms, kl_weight=kl_weight, weight=batch["weight"])
 
     def noise(self, batch: Batch, step: tf.Tensor | int) -> Batch:
@@ -184,9 +201,12 @@ class TrainableAevnmt(models.Aevnmt):
         """Train on one batch: an update, or a part of one where gradients are accumulated.
 
         Returns:
-            Sums over the global batch (see `sums`), and gradient_norm, kl_weight, learning_rate
-            and `skipped`: 1 where loss or gradient was not finite and nothing was changed.
+            Sums over the global batch (see `sums_of`), and gradient_norm, kl_weight,
+            learning_rate and `skipped`: 1 where loss or gradient was not finite and nothing
+            was changed.
         """
+        if self.mono_corpus is not None:
+            batch = without_targets(batch, corpus=self.mono_corpus)
         kl_weight = self.kl_weight(self.updates.read_value())
         learning_rate = self.learning_rate(self.updates.read_value())
         noise = self.noise(batch, self.batches)
@@ -243,14 +263,22 @@ class TrainableAevnmt(models.Aevnmt):
         terms = self.loss_terms(batch, noise)
         kl_weight = self.kl_weight(self.updates.read_value())
         loss = self.objective(terms, kl_weight=kl_weight, weight=batch["weight"])
-        return all_reduce(sums(batch, terms, loss))
+        return all_reduce(sums_of(batch, terms, loss))
 
 
 def objective_of(hp: Hparams) -> Callable[..., tf.Tensor]:
     """Return `loss`, what training minimises: called with LossTerms, kl_weight and weight."""
     return functools.partial(
-        objective.loss, free_bits=hp.free_bits, free_bits_for=hp.free_bits_for
+        objective.loss,
+        free_bits=hp.free_bits,
+        free_bits_for=hp.free_bits_for,
+        **bag_weights(hp),
     )
+
+
+def bag_weights(hp: Hparams) -> dict[str, Any]:
+    """Return the weights of the bags of words, as objective.extras calls them."""
+    return {"bow_x_weight": hp.bow_source_weight, "bow_y_weight": hp.bow_target_weight}
 
 
 def _counter(name: str) -> tf.Variable:
@@ -261,32 +289,6 @@ def _counter(name: str) -> tf.Variable:
         name=name,
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
     )
-
-
-def sums(batch: Batch, terms: LossTerms, loss: tf.Tensor) -> Sums:
-    """Return weighted sums over a batch: nats of each term, pairs, tokens, correct words."""
-    weight = batch["weight"]
-    values = {
-        "loss": loss,
-        "nll_x": terms.nll_x,
-        "nll_y": terms.nll_y,
-        "kl": tf.reduce_sum(terms.kl, axis=-1),
-        "r_divergence": terms.r_divergence,
-        "correct_x": terms.correct_x,
-        "correct_y": terms.correct_y,
-        "x_tokens": tf.cast(batch["x_len"], tf.float32),
-        "y_tokens": tf.cast(batch["y_len"], tf.float32),
-        "pairs": tf.ones_like(weight),
-    }
-    return {name: tf.reduce_sum(weight * value) for name, value in values.items()}
-
-
-def all_reduce(tensors: Any) -> Any:
-    """Return the sum of a nest of tensors over all replicas."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def clip_scale(norm: tf.Tensor, limit: float | None) -> tf.Tensor:

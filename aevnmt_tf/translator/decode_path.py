@@ -185,7 +185,7 @@ class Graph(tf.Module):
             logits, states = language_model.step(states, emb_x(x))
             return logits, states, tf.zeros([tf.size(x), 1])
 
-        return step, (), language_model.start(z, limits)
+        return step, (), language_model.begin(z, limits)
 
 
 def _ids(tokenizer: text.Tokenizer, lines: tf.Tensor, *, limit: int) -> Encoded:

@@ -69,6 +69,16 @@ def consistent(draw):
         v.pop("KL_annealing_cycles", None)
     if v.get("prior") == "mixture":
         v.pop("free_bits_for", None)
+    if v.get("prior") == "mixture" or v.get("model_type") == "vnmt":
+        v.pop("bn_scale", None)
+    if v.get("mono_prefix") is not None:
+        for name in ("model_type", "z_inference_from", "r_train_mode", "synthetic_prefix"):
+            v.pop(name, None)
+        v.pop("synthetic_tag", None)
+        if v.get("text_pipeline") == "moses":
+            v.pop("mono_prefix")
+    if v.get("decoder_style") == "tf_nmt":
+        v.pop("feed_z", None)
     if v.get("sampling_temperature"):
         v.pop("beam_width", None)
     for name in ("num_layers", "num_encoder_layers"):
@@ -163,6 +173,28 @@ def test_no_value_whatever_gives_anything_but_settings_or_a_sentence(name, value
         ({"mdr_rate": 5.0, "free_bits": 1.0}, ("mdr_rate", "free_bits")),
         ({"mdr_rate": 5.0, "objective": "iwae"}, ("mdr_rate", "objective")),
         ({"KL_annealing_cycles": 2}, ("KL_annealing_cycles", "KL_annealing_steps")),
+        ({"bn_scale": 0.6, "prior": "mixture"}, ("bn_scale", "prior")),
+        ({"bn_scale": 0.6, "model_type": "vnmt"}, ("bn_scale", "model_type")),
+        ({"feed_z": True, "decoder_style": "tf_nmt"}, ("feed_z", "decoder_style")),
+        ({"mono_prefix": "a", "model_type": "cond"}, ("mono_prefix", "model_type")),
+        (
+            {"mono_prefix": "a", "z_inference_from": "source_target"},
+            ("mono_prefix", "z_inference_from"),
+        ),
+        (
+            {"mono_prefix": "a", "text_pipeline": "moses"},
+            ("mono_prefix", "text_pipeline"),
+        ),
+        (
+            {
+                "mono_prefix": "a",
+                "synthetic_prefix": "b",
+                "train_prefix": "c",
+                "src": "x",
+                "tgt": "y",
+            },
+            ("mono_prefix", "synthetic_prefix"),
+        ),
         ({"num_encoder_layers": 3}, ("encoder_type", "num_encoder_layers")),
         ({"num_layers": 1}, ("encoder_type", "num_encoder_layers")),
         ({"avg_ckpts": 6}, ("avg_ckpts", "num_keep_ckpts")),
@@ -247,5 +279,6 @@ def test_a_later_beam_or_temperature_ends_the_other(write):
 
 
 def test_settings_of_z_are_harmless_without_z():
-    hp = hparams.load(model_type="cond", KL_annealing_steps=9, free_bits=1.0, z_dim=3)
+    of_z = {"KL_annealing_steps": 9, "free_bits": 1.0, "z_dim": 3, "feed_z": True}
+    hp = hparams.load(model_type="cond", bn_scale=0.5, bow_target_weight=1.0, **of_z)
     assert hp.model_type == "cond"

@@ -167,7 +167,6 @@ def test_old_model_types(old, new):
         ("residual", True),
         ("pass_hidden_state", True),
         ("embed_prefix", "glove"),
-        ("mono_prefix", "mono"),
         ("num_sampled_softmax", 100),
         ("coverage_penalty_weight", 0.2),
         ("language_model", True),

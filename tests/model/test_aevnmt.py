@@ -16,6 +16,7 @@ CASES = {
     "cond": ("cond", {}),
     "joint, tf_nmt": ("joint", {"decoder_style": "tf_nmt"}),
     "source_only": ("source_only", {}),
+    "menu": ("menu", {}),
     "KLq, after, tf_nmt": (
         "KLq",
         {"gru_reset": "after", "decoder_style": "tf_nmt", "num_decoder_layers": 2},

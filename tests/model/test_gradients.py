@@ -10,6 +10,7 @@ from tests import tiny
 CASES = {
     **{name: (name, {}) for name in tiny.SYSTEMS},
     "KLq": ("KLq", {"share_vocab": True, "decoder_style": "tf_nmt"}),
+    "menu": ("menu", {}),
 }
 
 
@@ -22,11 +23,12 @@ class Gradients:
         self.layers = tiny.layers(self.model)
         batch = tiny.batch()
         noise = self.model.noise(batch, 1)
+        noise.pop("q_u_norm", None)  # moving statistics
         with tf.GradientTape(persistent=True) as tape:
             terms = self.model.loss_terms(batch, noise)
             parts = {
-                "loss": objective.loss(terms),
-                "nll": terms.nll_x + terms.nll_y,
+                "loss": objective.loss(terms, bow_x_weight=0.3, bow_y_weight=0.7),
+                "nll": terms.nll_x + terms.nll_y + terms.bow_x + terms.bow_y,
                 "kl": tf.reduce_sum(terms.kl, axis=-1),
                 "D": terms.r_divergence,
             }

@@ -37,6 +37,9 @@ CASES = {
     "source_only, noisy, tf_nmt, deep": ("source_only", {**NOISY, **OUTPUT, **TF_NMT, **DEEP}),
     "source_only, output, smooth": ("source_only", {**OUTPUT, **SMOOTH}),
     "cond, noisy, output, after": ("cond", {**NOISY, **OUTPUT, **AFTER}),
+    "menu, noisy, deep": ("menu", {**NOISY, **DEEP}),
+    "KLq, fed, bags, after": ("KLq", {**AFTER, "feed_z": True, "bow_target_weight": 1.0}),
+    "vnmt, fed": ("vnmt", {"feed_z": True}),
     "joint, noisy, source words kept": ("joint", {**NOISY, "word_dropout_source": False}),
     "KLq, tied, words of the encoder": ("KLq", {**TIED, **OUTPUT, "source_word_dropout": 0.3}),
     "joint, tied, tf_nmt": ("joint", {**TIED, **TF_NMT}),
@@ -54,7 +57,21 @@ class Twins:
         self.pairs = [(x, [word % self.vocab_y for word in y]) for x, y in tiny.PAIRS]
         self.batch = tiny.batch(self.pairs, pad_x=2, pad_y=1)
         self.noise = self.model.noise(self.batch, 7)
+        self.noise.pop("q_u_norm", None)  # moving statistics; see test_mean_normalisation
         self.weights = tiny.weights(self.model)
+        hp = tiny.settings(system, **options)
+        self.bags = (hp.bow_source_weight, hp.bow_target_weight)
+
+    @property
+    def norm(self):
+        norm = getattr(self.model.posterior, "norm", None)
+        if norm is None:
+            return None
+        return norm.scale, norm.moving_mean.numpy(), norm.moving_variance.numpy()
+
+    def loss(self, terms, **options):
+        bags = {"bow_x_weight": self.bags[0], "bow_y_weight": self.bags[1]}
+        return objective.loss(terms, **bags, **options)
 
     @property
     def vocab_y(self):
@@ -71,6 +88,7 @@ class Twins:
                 r_train_mode=self.mode,
                 keep=self.keep(b, x, y),
                 label_smoothing=self.options.get("label_smoothing", 0.0),
+                norm=self.norm,
             )
             yield x, y, epsilon, twin
 
@@ -130,12 +148,14 @@ def test_the_noise_is_what_the_settings_say(twins):
 def test_every_term_and_the_loss_agree(twins):
     terms = twins.model.loss_terms(twins.batch, twins.noise)
     expected = [twin.loss_terms(x, y, eps) for x, y, eps, twin in twins.rows()]
-    for name in ("nll_x", "nll_y", "kl", "r_divergence", "smoothing"):
+    for name in ("nll_x", "nll_y", "kl", "r_divergence", "smoothing", "bow_x", "bow_y"):
         actual = getattr(terms, name).numpy()
         np.testing.assert_allclose(actual, [t[name] for t in expected], rtol=1e-5, atol=1e-6)
     for kl_weight in (1.0, 0.3):
-        losses = [twin.loss(x, y, eps, kl_weight) for x, y, eps, twin in twins.rows()]
-        actual = objective.loss(terms, kl_weight=kl_weight).numpy()
+        losses = [
+            twin.loss(x, y, eps, kl_weight, twins.bags) for x, y, eps, twin in twins.rows()
+        ]
+        actual = twins.loss(terms, kl_weight=kl_weight).numpy()
         np.testing.assert_allclose(actual, losses, rtol=1e-5)
 
 
@@ -190,7 +210,7 @@ def test_language_model_steps_agree(twins):
     z = None
     if model.posterior is not None:
         z = tf.constant(tiny.epsilon([len(twins.pairs), model.posterior.z_size], seed=6))
-    states = model.source_lm.start(z, batch["x_len"])
+    states = model.source_lm.begin(z, batch["x_len"])
     words = tf.concat([tf.ones_like(batch["x"][:, :1]), batch["x"][:, :-1]], axis=1)
     logits = []
     for t in range(words.shape[1]):
@@ -208,7 +228,7 @@ def test_gradients_agree_with_differences(twins):
     batch = {name: value[: len(rows)] for name, value in twins.batch.items()}
     noise = {name: value[: len(rows)] for name, value in twins.noise.items()}
     with tf.GradientTape() as tape:
-        total = tf.reduce_sum(objective.loss(twins.model.loss_terms(batch, noise)))
+        total = tf.reduce_sum(twins.loss(twins.model.loss_terms(batch, noise)))
     gradients = tape.gradient(total, tiny.layers(twins.model))
     samples = [twin.sample(x, y, eps) for x, y, eps, twin in twins.rows(rows)]
 
@@ -220,7 +240,7 @@ def test_gradients_agree_with_differences(twins):
         moved = {name: w + shift[name] for name, w in twins.weights[layer].items()}
         shifted = twins.rows(rows, {**twins.weights, layer: moved})
         if not layer.startswith("emb"):
-            return sum(twin.loss(x, y, eps) for x, y, eps, twin in shifted)
+            return sum(twin.loss(x, y, eps, bags=twins.bags) for x, y, eps, twin in shifted)
         return sum(
             twin.smoothing(x, y, z)
             - twin.log_py(x, y, z)[0]

@@ -7,11 +7,15 @@ import pytest
 import tensorflow as tf
 
 from aevnmt_tf.training import report_keys
-from aevnmt_tf.training.running_sums import LATEST, SUMMED, RunningSums, means
+from aevnmt_tf.training.running_sums import LATEST, SUMMED, SUMMED_IF_THERE, RunningSums, means
 
 
 def result(**changes):
-    values = dict.fromkeys(SUMMED, 0.0) | dict.fromkeys(LATEST, 0.0) | {"skipped": 0.0}
+    values = (
+        dict.fromkeys((*SUMMED, *SUMMED_IF_THERE), 0.0)
+        | dict.fromkeys(LATEST, 0.0)
+        | {"skipped": 0.0}
+    )
     return {name: tf.constant(value) for name, value in (values | changes).items()}
 
 

@@ -22,6 +22,13 @@ CASES = {
         "learning_rate": 0.5,
         "gradient_accumulation_steps": 3,
     },
+    "normalised": {
+        "optimizer": "sgd",
+        "learning_rate": 0.5,
+        "bn_scale": 0.7,
+        "bow_target_weight": 1.0,
+        "jit_compile": "false",
+    },
     "compiled": {"optimizer": "sgd", "learning_rate": 0.5, "jit_compile": "true"},
 }
 
@@ -65,7 +72,7 @@ def train(strategy, settings):
         report = run(strategy.experimental_distribute_values_from_function(rows))
     report = {n: strategy.experimental_local_results(v)[0] for n, v in report.items()}
     kept = model.optimizer.averages if model.optimizer.use_ema else []
-    return [v.numpy() for v in (*model.trainable_variables, *kept)], report
+    return [v.numpy() for v in (*model.weights, *kept)], report
 
 
 def main():

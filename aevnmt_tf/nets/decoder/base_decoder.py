@@ -15,7 +15,8 @@ class DecoderState(NamedTuple):
     """What changes from word to word."""
 
     hidden: tuple[tf.Tensor, ...]  # [B, H] for each layer
-    feed: tf.Tensor  # [B, H] TF-NMT's attention vector; [B, 0] in the paper's form
+    # [B, H] TF-NMT's attention vector; in the paper's form z [B, Z] with feed_z, else [B, 0]
+    feed: tf.Tensor
 
 
 Step = tuple[tf.Tensor, DecoderState, tf.Tensor]  # features or logits, state, attention [N, Tx]

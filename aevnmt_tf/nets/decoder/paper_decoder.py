@@ -3,6 +3,7 @@
     t_0 = tanh(affine(z; theta_init-dec))                               Eq. (init-dec)
     c_j = attention(s_1^m, t_{j-1}; theta_bahd)                         Eq. (att)
     t_j = GRU(t_{j-1}, [c_j, e_{j-1}]; theta_gru-dec)                   Eq. (dec)
+          GRU(t_{j-1}, [c_j, e_{j-1}, z]; theta_gru-dec)                with feed_z
     f(z, x, y_<j) = softmax(affine([t_j, e_{j-1}, c_j]; theta_out-y))   Eq. (out-y)
 
 In a search, a matrix W that meets the context or the last word needs its large product once a
@@ -26,6 +27,7 @@ from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, SearchSte
 from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.matrix_products import compute, project
 from aevnmt_tf.nets.recurrent import Noise
+from aevnmt_tf.nets.recurrent_stack import with_fed
 
 # Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
 MOST_PROJECTED = 1 << 26
@@ -44,13 +46,20 @@ class PaperDecoder(Decoder):
 
     @property
     def first_input_size(self) -> int:
-        """The size of [c_j, e_{j-1}]."""
-        return self.memory_size + self.input_size
+        """The size of [c_j, e_{j-1}], and of z where it is fed."""
+        return self.memory_size + self.input_size + self.fed_size
 
     @property
     def feature_size(self) -> int:
         """The size of [t_j, e_{j-1}, c_j]."""
         return self.units + self.input_size + self.memory_size
+
+    def begin(
+        self, values: tf.Tensor, lengths: tf.Tensor, z: tf.Tensor | None = None
+    ) -> tuple[Memory, DecoderState]:
+        """See Decoder."""
+        memory, state = super().begin(values, lengths, z)
+        return memory, DecoderState(state.hidden, self.fed(z, lengths))
 
     def call(
         self,
@@ -63,10 +72,10 @@ class PaperDecoder(Decoder):
         noise, first = noise or {}, self.grus[0]
         inputs = compute(self, inputs)
         kernel, recurrent, bias, second = first.weights_of()
-        words, context_mask = inputs, None
+        words, context_mask = with_fed(inputs, state.feed), None  # [B, Ty, E] or [B, Ty, E + Z]
         if (mask := noise.get(first.name)) is not None:
             mask = compute(self, mask)
-            words = inputs * mask[..., self.memory_size :]
+            words *= mask[..., self.memory_size :]
             context_mask = tf.transpose(mask[..., : self.memory_size], [1, 0, 2])
         x = project(words, kernel[self.memory_size :], bias)  # [B, Ty, 3H]
         weights = AttentionWeights(
@@ -94,7 +103,8 @@ class PaperDecoder(Decoder):
         """See Decoder."""
         inputs = compute(self, inputs)
         c, attention = self.bahd(state.hidden[0], memory, shared=shared)  # Eq. (att)
-        t, hidden = self.step_layers(tf.concat([c, inputs], -1), state.hidden)  # Eq. (dec)
+        read = tf.concat([c, inputs, state.feed], axis=-1)
+        t, hidden = self.step_layers(read, state.hidden)  # Eq. (dec)
         return _features(t, inputs, c), DecoderState(hidden, state.feed), attention
 
     def split_weights(self) -> "SplitWeights":
@@ -103,10 +113,18 @@ class PaperDecoder(Decoder):
         recurrent = ready(self.grus[0].cell.parts(recurrent))
         e, c, t = self.input_size, self.memory_size, self.units
         out, out_bias = self.out_y.matrix(), compute(self, self.out_y.bias)
-        inputs_c, inputs_e = tf.split(kernel, [c, e])
+        inputs_c, inputs_e, inputs_z = tf.split(kernel, [c, e, self.fed_size])
         logits_t, logits_e, logits_c = tf.split(out, [t, e, c])  # as in _features
         return SplitWeights(
-            inputs_c, inputs_e, bias, recurrent, logits_t, logits_e, logits_c, out_bias
+            inputs_c,
+            inputs_e,
+            inputs_z,
+            bias,
+            recurrent,
+            logits_t,
+            logits_e,
+            logits_c,
+            out_bias,
         )
 
     def word_table(self, embedding: Embedding) -> "WordTable | None":
@@ -146,10 +164,11 @@ class WordTable(NamedTuple):
 
 
 class SplitWeights(NamedTuple):
-    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e or state t."""
+    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e, z or state t."""
 
     inputs_c: tf.Tensor  # [2H, 3H]
     inputs_e: tf.Tensor  # [E, 3H]
+    inputs_z: tf.Tensor  # [Z, 3H], [0, 3H] where z is not fed
     inputs_bias: tf.Tensor  # [3H]
     recurrent: list[tf.Tensor]  # matrices of the GRU's cell, made of its recurrent kernel
     logits_t: tf.Tensor  # [H, V]
@@ -197,7 +216,10 @@ class PaperSearchStep(SearchStep):
         inputs_c, logits_c = self._from_context(attention, memory)
         inputs_e, logits_e = self._from_words(y)
         second = first.weights_of()[3]
-        t = first.cell.step(inputs_c + inputs_e, compute(first, old), w.recurrent, second)[0]
+        inputs = inputs_c + inputs_e
+        if decoder.fed_size:
+            inputs += tf.matmul(state.feed, w.inputs_z)
+        t = first.cell.step(inputs, compute(first, old), w.recurrent, second)[0]
         top, above = decoder.step_layers(t, state.hidden, first=1)  # Eq. (dec)
         logits = tf.add_n([tf.matmul(top, w.logits_t), logits_e, logits_c])  # Eq. (out-y)
         state = DecoderState((t, *above), state.feed)

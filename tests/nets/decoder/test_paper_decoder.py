@@ -13,34 +13,42 @@ B, T, E, H = 3, 5, 4, 6
 
 
 @pytest.mark.parametrize(
-    ("reset", "layers", "dropout", "compiled"),
+    ("reset", "layers", "dropout", "compiled", "fed"),
     [
-        ("before", 1, False, False),
-        ("before", 1, True, True),
-        ("before", 2, True, False),
-        ("after", 1, False, False),
-        ("after", 2, True, False),
+        ("before", 1, False, False, False),
+        ("before", 1, True, True, True),
+        ("before", 2, True, False, False),
+        ("after", 1, False, False, True),
+        ("after", 2, True, False, True),
     ],
 )
-def test_paper_decoder_equals_its_own_steps(reset, layers, dropout, compiled):
+def test_paper_decoder_equals_its_own_steps(reset, layers, dropout, compiled, fed):
     rng = np.random.default_rng(4)
     decoder = PaperDecoder(
-        input_size=E, units=H, memory_size=2 * H, vocab_size=7, num_layers=layers, reset=reset
+        input_size=E,
+        units=H,
+        memory_size=2 * H,
+        vocab_size=7,
+        num_layers=layers,
+        reset=reset,
+        z_size=3 if fed else None,
+        feed_z=fed,
     )
     decoder.build()
     randomise(decoder, rng)
     noise = {}
     if dropout:
         noise = {n: normal(rng, B, *s) for n, s in decoder.noise_shapes(T).items()}
-    values, words = normal(rng, B, 4, 2 * H), normal(rng, B, T, E)
+    values, words, z = normal(rng, B, 4, 2 * H), normal(rng, B, T, E), normal(rng, B, 3)
     lengths = tf.constant([4, 1, 2])
+    inputs = [words, values, *([z] if fed else [])]
 
-    def whole(words, values):
-        memory, state = decoder.begin(values, lengths)
+    def whole(words, values, z=None):
+        memory, state = decoder.begin(values, lengths, z)
         return decoder.out_y(decoder(words, memory, state, noise=noise)[0])
 
-    def by_steps(words, values):
-        memory, state = decoder.begin(values, lengths)
+    def by_steps(words, values, z=None):
+        memory, state = decoder.begin(values, lengths, z)
         logits = []
         for t in range(T):
             logits.append(one_step(decoder, words[:, t], memory, state, noise, t))
@@ -49,8 +57,8 @@ def test_paper_decoder_equals_its_own_steps(reset, layers, dropout, compiled):
 
     compiled_whole = tf.function(whole, jit_compile=compiled)
     assert_same(
-        gradients_of(compiled_whole, decoder, [words, values]),
-        gradients_of(by_steps, decoder, [words, values]),
+        gradients_of(compiled_whole, decoder, inputs),
+        gradients_of(by_steps, decoder, inputs),
     )
 
 
@@ -60,7 +68,7 @@ def one_step(decoder, word, memory, state, noise, t):
         features, state, _ = decoder.step(word, memory, state)
         return features, state
     context, _ = decoder.bahd(state.hidden[0], memory)
-    below, hidden = tf.concat([context, word], axis=-1), []
+    below, hidden = tf.concat([context, word, state.feed], axis=-1), []
     for layer, old in zip(decoder.grus, state.hidden, strict=True):
         below = layer.step(below * noise[layer.name][:, t], old)
         hidden.append(below)
@@ -70,7 +78,9 @@ def one_step(decoder, word, memory, state, noise, t):
 @pytest.mark.usefixtures("rows_collide")
 @pytest.mark.parametrize("reset", ["before", "after"])
 def test_a_sentence_with_matrices_that_are_apart(reset):
-    test_paper_decoder_equals_its_own_steps(reset, layers=2, dropout=True, compiled=False)
+    test_paper_decoder_equals_its_own_steps(
+        reset, layers=2, dropout=True, compiled=False, fed=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,6 +89,8 @@ def test_a_sentence_with_matrices_that_are_apart(reset):
         ("paper", 1, True, {}),
         ("paper", 3, True, {}),
         ("paper", 3, False, {}),
+        ("paper", 1, True, {"feed_z": True}),
+        ("paper", 3, True, {"feed_z": True}),
         ("paper", 1, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
         ("paper", 3, True, {"num_decoder_layers": 2, "gru_reset": "after"}),
         ("paper", 1, True, {"tie_embeddings": True}),
