@@ -34,6 +34,9 @@ def parser() -> command.Parser:
         metavar="N",
         help="version (default: the next free number)",
     )
+    p.add_argument(
+        "--example", metavar="TEXT", help="source sentence that the web page offers to try"
+    )
     owner = "serving_default and nbest (mbr is not available in a graph)"
     rules.add_flags(p, ["search"], owner=owner)
     _add_sizes(p)
@@ -83,6 +86,7 @@ def run(args) -> int:
         args.export_dir,
         checkpoint=args.checkpoint,
         version=args.version,
+        example=args.example,
         batching=Batching.of(settings.given(args, Batching)),
         overrides={**rules.given(args, SETTINGS), **_given(args, LENGTHS)},
         num_samples=args.num_samples,

@@ -26,7 +26,10 @@ def write(folder, described) -> Path:
     return path
 
 
-def describe(translator, signatures, *, choices, batching, runs=()) -> dict:
+DEMO_EXAMPLE = "I like the cake."
+
+
+def describe(translator, signatures, *, choices, batching, runs=(), example=None) -> dict:
     """Return all that the file says, as JSON has it.
 
     Args:
@@ -35,11 +38,18 @@ def describe(translator, signatures, *, choices, batching, runs=()) -> dict:
         choices: signatures.Choices.
         batching: batching_file.Batching.
         runs: what `describe_run` says of each run.
+        example: a source sentence for people to try; None: one of the demo corpus for a model
+            of the demo corpus, else none.
     """
     hp = translator.hp
+    forms = text_forms(translator)
+    if example is None and hp.train_prefix is None and hp.src == "en":
+        example = DEMO_EXAMPLE
+    if example is not None:
+        forms["source"]["example"] = example
     return {
         "about": f"{hp.model_type} translation model, {hp.src} to {hp.tgt}, of aevnmt_tf",
-        "text": text_forms(translator),
+        "text": forms,
         "runs": list(runs),
         "versions": machine.versions(PACKAGES, own=aevnmt_tf.__version__),
         "git": git(),

@@ -45,7 +45,15 @@ class Exported:
 
 
 def export_runs(
-    runs, export_dir, *, checkpoint=None, version=None, batching=None, overrides=None, **options
+    runs,
+    export_dir,
+    *,
+    checkpoint=None,
+    version=None,
+    batching=None,
+    overrides=None,
+    example=None,
+    **options,
 ) -> Exported:
     """Export the model of a run, or the ensemble of several.
 
@@ -56,6 +64,7 @@ def export_runs(
         version: its number; None: the next free one.
         batching: a batching_file.Batching; None: the default.
         overrides: settings to change, such as beam_width.
+        example: a source sentence for the web page to offer.
         options: as in signatures.Choices.of.
     """
     export_folder.choose(export_dir, version)  # before the slow part
@@ -72,6 +81,7 @@ def export_runs(
         runs=described,
         text_folder=Path(runs[0]) / run_directory.TEXT if is_moses else None,
         card=model_card.text(runs, usage=_USAGE),
+        example=example,
     )
 
 
@@ -102,6 +112,7 @@ def export(
     runs=(),
     text_folder=None,
     card=None,
+    example=None,
 ) -> Exported:
     """Export a translator.
 
@@ -114,12 +125,13 @@ def export(
         runs: what the manifest says of the runs.
         text_folder: where the files of the Moses pipeline are, None without one.
         card: the text of MODEL_CARD.md, None for no card.
+        example: a source sentence for the web page to offer.
     """
     choices = choices or signatures.Choices.of(loaded)
     batching = batching or batching_file.Batching()
     made = signatures.make(loaded, choices)
     described = export_record.describe(
-        loaded, made, choices=choices, batching=batching, runs=runs
+        loaded, made, choices=choices, batching=batching, runs=runs, example=example
     )
     traced = {name: signature.traced() for name, signature in made.items()}
     counts = []

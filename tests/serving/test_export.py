@@ -117,7 +117,8 @@ def test_manifest(shared, run):
     assert found["versions"]["aevnmt_tf"] == aevnmt_tf.__version__
     assert {"keras", "tensorflow-text"} <= set(found["versions"])
     assert found["hparams"] == json.loads((run / "hparams.json").read_text())
-    assert found["text"]["source"] == {"lang": "en", "form": "raw", "note": "raw text"}
+    raw = {"lang": "en", "form": "raw", "note": "raw text"}
+    assert found["text"]["source"] == {**raw, "example": "I like the cake."}  # of the demo
     assert found["decoding"]["translate"]["search"] == "beam"
     assert found["decoding"]["nbest"]["n_best"] == 3
     assert found["batching"]["allowed_batch_sizes"] == [1, 3]

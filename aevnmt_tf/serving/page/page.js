@@ -71,10 +71,14 @@ async function use(name) {
 function describe() {
   const named = $("model").hidden && model.name !== document.title;
   const one = named ? `model ${model.name}, ` : "";
-  $("model-state").textContent = `${one}version ${model.version}`;
   const { source, target } = model.text;
-  $("source-title").textContent = source?.lang ? `Source (${source.lang})` : "Source";
-  $("translation-title").textContent = target?.lang ? `Translation (${target.lang})` : "Translation";
+  const [from, to] = [languageName(source?.lang), languageName(target?.lang)];
+  const pair = from && to ? `${from} to ${to}, ` : "";
+  $("model-state").textContent = `${pair}${one}version ${model.version}`;
+  $("source-title").textContent = from ? `Source (${from})` : "Source";
+  $("translation-title").textContent = to ? `Translation (${to})` : "Translation";
+  $("source").placeholder = source?.example
+    ? `For example: ${source.example}` : "A sentence, or several, each on its own line";
   $("takes").hidden = !source?.note;
   $("takes").textContent = `The model takes ${source?.note}.`;
   const kind = model.kind();
@@ -85,6 +89,16 @@ function describe() {
   $("samples").querySelector(".draw").hidden = !can;
   for (const id of ["nbest", "attention"]) {
     for (const part of $(id).querySelectorAll(".legend, .title + .note")) part.hidden = !model.has(id);
+  }
+}
+
+// The English name of a language such as de; the code itself where it is none.
+function languageName(code) {
+  if (!code) return "";
+  try {
+    return new Intl.DisplayNames(["en"], { type: "language" }).of(code);
+  } catch {
+    return code;
   }
 }
 

@@ -35,7 +35,8 @@ def test_shows_what_the_server_says(server, visit):
     assert scores == pytest.approx(nbest["scores"][0], abs=6e-4)
     assert scores == sorted(scores, reverse=True)
     assert shown_samples(page) == said_samples(server, SENTENCE, seed=1)
-    assert "version 1" in page.locator("#model-state").text_content()
+    state = page.locator("#model-state").text_content()
+    assert "version 1" in state and "English to German" in state and "aevnmt" not in state
     assert page.get_by_role("heading", name="Posterior samples").is_visible()
     assert "latent posterior" in page.locator("#samples-note").text_content()
 
