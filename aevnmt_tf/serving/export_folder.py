@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.serving.op_check import MODEL_FILE
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks
 
 WRITING = ".writing-"
 LARGEST = 2**63 - 1
+Files = tuple[tuple[str, str, int, int, int], ...]
 
 
 def listing(export_dir: str | os.PathLike[str]) -> dict[int, Path]:
@@ -23,6 +25,37 @@ def listing(export_dir: str | os.PathLike[str]) -> dict[int, Path]:
     paths = [path for path in Path(export_dir).iterdir() if path.is_dir()]
     numbers = {int(one.name): one for one in paths if one.name.isascii() and one.name.isdigit()}
     return {number: numbers[number] for number in sorted(numbers) if number <= LARGEST}
+
+
+def find(folder: Path) -> dict[int, Path]:
+    """Number -> folder of every version that is there; half-written ones are not."""
+    found = listing(folder)
+    return {number: path for number, path in found.items() if (path / MODEL_FILE).exists()}
+
+
+def check(folder: Path) -> None:
+    """Raise UserError where there is no version to serve."""
+    if not folder.is_dir():
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise UserError(f"{folder} {problem}: give the --export_dir of aevnmt export")
+    if (folder / MODEL_FILE).exists():
+        raise UserError(
+            f"{folder} is one version of a model: give the folder that holds it, "
+            f"{folder.resolve().parent}"
+        )
+    if not find(folder):
+        raise UserError(f"{folder} has no version of a model: make one with aevnmt export")
+
+
+def fingerprint(path: Path) -> Files:
+    """Return what changes when a file of the version does, or who may read it."""
+    files = []
+    for root, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):  # gone, or not for us: loading will tell
+                info = os.stat(os.path.join(root, name))
+                files.append((root, name, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
+    return tuple(sorted(files))
 
 
 def choose(export_dir: str | os.PathLike[str], version: int | None = None) -> int:
@@ -36,7 +69,7 @@ def choose(export_dir: str | os.PathLike[str], version: int | None = None) -> in
     with explained(export_dir):
         if export_dir.exists() and not export_dir.is_dir():
             raise UserError(f"{export_dir} is a file: give a folder as --export_dir")
-        if (export_dir / "saved_model.pb").exists():
+        if (export_dir / MODEL_FILE).exists():
             raise UserError(
                 f"{export_dir} is itself an exported model: give the folder around it"
             )

@@ -17,11 +17,12 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import connections, rest
 from aevnmt_tf.serving.access_log import AccessLog
 from aevnmt_tf.serving.batching import Batcher
+from aevnmt_tf.serving.export_folder import check
 from aevnmt_tf.serving.grpc_service import GrpcServer
 from aevnmt_tf.serving.server_metrics import ServerMetrics
 from aevnmt_tf.serving.server_options import ServerOptions, read_file
 from aevnmt_tf.serving.status import Report, on_one_line
-from aevnmt_tf.serving.versions import Versions, check
+from aevnmt_tf.serving.versions import Versions
 
 # A server that stops waits this long for requests under way.
 GRACE_SECONDS = 30

@@ -9,7 +9,6 @@ cannot be loaded is tried again after a while, and after longer and longer ones.
 import contextlib
 import dataclasses
 import gc
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,23 +17,17 @@ from pathlib import Path
 
 import numpy as np
 
+from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.serving import batching_file, export_folder, status
+from aevnmt_tf.serving import batching_file, status
 from aevnmt_tf.serving.batching import Batcher, Queue
-from aevnmt_tf.serving.op_check import MODEL_FILE
+from aevnmt_tf.serving.export_folder import Files, check, find, fingerprint
 from aevnmt_tf.serving.servable import Servable, ServedSignature
 from aevnmt_tf.serving.server_metrics import ServerMetrics
 from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
 
 FIRST_WAIT, LONGEST_WAIT = 5.0, 600.0  # seconds until a version that failed is tried again
-Files = tuple[tuple[str, str, int, int, int], ...]
-
-
-def find(folder: Path) -> dict[int, Path]:
-    """Number -> folder of every version that is there; half-written ones are not."""
-    found = export_folder.listing(folder)
-    return {number: path for number, path in found.items() if (path / MODEL_FILE).exists()}
 
 
 @dataclasses.dataclass
@@ -298,6 +291,7 @@ class Versions:
         }
         with self._changed:
             version.state = "AVAILABLE"
+        machine.give_back_freed_memory()  # of the warm-up
         self._report(f"version {number} is ready")
         return ""
 
@@ -320,29 +314,5 @@ class Versions:
             version.queues, version.loaded = {}, None
             version.state = "END"
         gc.collect()  # a SavedModel's objects refer to each other
+        machine.give_back_freed_memory()
         self._report(f"version {version.number} is unloaded")
-
-
-def check(folder: Path) -> None:
-    """Raise UserError where there is no version to serve."""
-    if not folder.is_dir():
-        problem = "is not a folder" if folder.exists() else "does not exist"
-        raise UserError(f"{folder} {problem}: give the --export_dir of aevnmt export")
-    if (folder / MODEL_FILE).exists():
-        raise UserError(
-            f"{folder} is one version of a model: give the folder that holds it, "
-            f"{folder.resolve().parent}"
-        )
-    if not find(folder):
-        raise UserError(f"{folder} has no version of a model: make one with aevnmt export")
-
-
-def fingerprint(path: Path) -> Files:
-    """Return what changes when a file of the version does, or who may read it."""
-    files = []
-    for root, _, names in os.walk(path):
-        for name in names:
-            with contextlib.suppress(OSError):  # gone, or not for us: loading will tell
-                info = os.stat(os.path.join(root, name))
-                files.append((root, name, info.st_size, info.st_mtime_ns, info.st_ctime_ns))
-    return tuple(sorted(files))

@@ -6,12 +6,14 @@ import threading
 import numpy as np
 import pytest
 
+from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import versions as versions_module
 from aevnmt_tf.serving.batching import Batcher
+from aevnmt_tf.serving.export_folder import find, fingerprint
 from aevnmt_tf.serving.server_options import ServerOptions
 from aevnmt_tf.serving.status import RequestError
-from aevnmt_tf.serving.versions import Versions, find
+from aevnmt_tf.serving.versions import Versions
 from tests.serving import toy_model
 
 
@@ -85,6 +87,19 @@ def test_a_new_version_takes_over(make, toy_versions, tmp_path):
     ]
     settle(versions)  # nothing more to do
     assert len(versions.reports) == 3
+
+
+def test_memory_is_given_back(make, toy_versions, tmp_path, monkeypatch):
+    """After the warm-up of a version, and when one is unloaded."""
+    calls = []
+    monkeypatch.setattr(machine, "give_back_freed_memory", lambda: calls.append(1))
+    toy_model.publish(toy_versions[1], tmp_path)
+    versions = make()
+    versions.load_first()
+    assert len(calls) == 1
+    toy_model.publish(toy_versions[2], tmp_path)
+    settle(versions)
+    assert len(calls) == 3
 
 
 def test_an_old_version_answers_before_it_goes(make, toy_versions, tmp_path):
@@ -360,7 +375,7 @@ def test_too_many_warm_up_requests(make, toy_versions, tmp_path, monkeypatch):
 def test_fingerprints_see_every_file(tmp_path):
     (tmp_path / "variables").mkdir()
     (tmp_path / "variables" / "a").write_text("1")
-    first = versions_module.fingerprint(tmp_path)
-    assert first == versions_module.fingerprint(tmp_path)
+    first = fingerprint(tmp_path)
+    assert first == fingerprint(tmp_path)
     (tmp_path / "variables" / "a").write_text("22")
-    assert versions_module.fingerprint(tmp_path) != first
+    assert fingerprint(tmp_path) != first

@@ -56,9 +56,9 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     lines = sentences(args)
-    from aevnmt_tf.serving import versions
+    from aevnmt_tf.serving import export_folder
 
-    versions.check(Path(args.export_dir))
+    export_folder.check(Path(args.export_dir))
     before = machine.gemm_gflops()
     with server(args.export_dir, *args.server_flags) as addresses:
         results = asyncio.run(measure(addresses, lines, args))

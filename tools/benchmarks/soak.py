@@ -67,10 +67,10 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     """Measures and prints."""
     lines = serve.sentences(args)
-    from aevnmt_tf.serving import versions
+    from aevnmt_tf.serving import export_folder
 
-    versions.check(Path(args.export_dir))
-    found = versions.find(Path(args.export_dir))
+    export_folder.check(Path(args.export_dir))
+    found = export_folder.find(Path(args.export_dir))
     with tempfile.TemporaryDirectory() as folder:
         exchange = Exchange(found[max(found)], Path(folder))
         exchange.publish()
