@@ -78,3 +78,9 @@ def tag(name: str) -> str:
     """Return what TensorBoard calls a key; what is not declared here is a score."""
     name = name.removeprefix("dev_")
     return f"{KEYS[name].group if name in KEYS else 'quality'}/{name}"
+
+
+def tags(name: str) -> tuple[str, ...]:
+    """Return the tags of a key; BLEU and KL are also in the group that comes first."""
+    first = {"bleu": ("Overview/BLEU",), "kl": ("Overview/KL",)}
+    return (*first.get(name.removeprefix("dev_"), ()), tag(name))

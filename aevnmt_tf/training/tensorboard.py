@@ -52,15 +52,15 @@ class TensorBoard:
             for name, value in hp.to_dict().items()
             if value is not None
         }
-        usual = hparams.load().to_dict()
-        changed = [name for name in sorted(shown) if shown[name] != usual.get(name)]
-        names = dict.fromkeys((*changed, *sorted(shown)))
         scores = [
             api.Metric(report_keys.tag(name), display_name=f"dev {name}")
             for name in ("bleu", "kl", "information", "chrf", "elbo")
         ]
+        config = api.hparams_config_pb([api.HParam(name) for name in shown], scores)
+        values, usual = hp.to_dict(), hparams.load().to_dict()
+        _mark_changed(config, {name for name in shown if values[name] != usual.get(name)})
         with self._writing(self._dev, 0):
-            api.hparams_config(hparams=[api.HParam(name) for name in names], metrics=scores)
+            tf.summary.experimental.write_raw_pb(config.SerializeToString(), step=0)
             api.hparams(shown)
 
     def scalars(self, step: int, values: Values) -> None:
@@ -69,7 +69,8 @@ class TensorBoard:
         with self._writing(self._dev if is_dev else self._train, step):
             for name, value in values.items():
                 if isinstance(value, int | float):
-                    tf.summary.scalar(report_keys.tag(name), float(value))
+                    for tag in report_keys.tags(name):
+                        tf.summary.scalar(tag, float(value))
 
     def warning(self, step: int, sentence: str) -> None:
         """Show a warning among the texts."""
@@ -85,7 +86,7 @@ class TensorBoard:
         """Write attention images: a list of [height, width, 3] uint8 arrays."""
         with self._writing(self._dev, step):
             for number, image in enumerate(images):
-                tf.summary.image(f"attention/{number}", image[None])
+                tf.summary.image(f"translations/attention_{number}", image[None])
 
     def projection(self, projection: dict[str, Any]) -> None:
         """Show z in the projector: keyword arguments of plots.projector.write."""
@@ -118,6 +119,17 @@ class TensorBoard:
             with writer.as_default(step):
                 yield
             writer.flush()
+
+
+def _mark_changed(config: Any, changed: set[str]) -> None:
+    """Mark settings as different in a summary of the HPARAMS tab, which lists those first."""
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    data = config.value[0].metadata.plugin_data
+    content = plugin_data_pb2.HParamsPluginData.FromString(data.content)
+    for info in content.experiment.hparam_infos:
+        info.differs = info.name in changed
+    data.content = content.SerializeToString()
 
 
 def _mark_start(step: int, folder: Path) -> None:

@@ -37,10 +37,12 @@ def test_train_and_dev_scalars(tmp_path, logs):
     logs.scalars(10, {"dev_bleu": 31.5, "dev_active_units": 7, "dev_x": "no"})
     train, dev = read(tmp_path / "train"), read(tmp_path / "dev")
     groups = {tag.split("/")[0] for tag in train.Tags()["tensors"]}
-    assert groups == {"loss", "latent", "optimisation", "speed"}
+    assert groups == {"Overview", "loss", "latent", "optimisation", "speed"}
     for number, name in enumerate(report_keys.KEYS):
         assert value(train, report_keys.tag(name), 10) == number
-    assert sorted(dev.Tags()["tensors"]) == ["latent/active_units", "quality/bleu"]
+    # TensorBoard sorts tags by their letters, capitals first.
+    expected = ["Overview/BLEU", "latent/active_units", "quality/bleu"]
+    assert sorted(dev.Tags()["tensors"]) == expected
     assert value(dev, "quality/bleu", 10) == 31.5
 
 
@@ -81,8 +83,8 @@ def test_histogram_image_and_tables(tmp_path, logs):
     dev = read(tmp_path / "dev")
     assert set(dev.Tags()["tensors"]) == {
         "latent/kl_by_dimension",
-        "attention/0",
-        "attention/1",
+        "translations/attention_0",
+        "translations/attention_1",
         "translations",
         "samples_from_the_prior",
     }
@@ -103,12 +105,12 @@ def test_settings_for_the_hparams_tab(tmp_path, logs):
     assert set(info.hparams) == {"num_units", "optimizer", "metrics"}
     assert info.hparams["num_units"].number_value == 8
     experiment = content("experiment").experiment
-    # What differs from the defaults comes first.
-    assert [one.name for one in experiment.hparam_infos] == [
-        "metrics",
-        "num_units",
-        "optimizer",
-    ]
+    # TensorBoard sorts by name, but shows what is marked as different first.
+    assert {one.name: one.differs for one in experiment.hparam_infos} == {
+        "metrics": False,
+        "num_units": True,
+        "optimizer": False,
+    }
     first = [metric.name.tag for metric in experiment.metric_infos][:2]
     assert first == ["quality/bleu", "latent/kl"]
 
