@@ -32,6 +32,7 @@ from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, machine, settings
 from aevnmt_tf.evaluation import evaluation_run, metrics
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
+from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.translator import rules
 
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
@@ -85,6 +86,7 @@ def parser() -> command.Parser:
     flags.add_lengths(p)
     rules.add_flags(p)
     settings.add_flags(p, EvaluationRequest)
+    settings.add_flags(p, Programs)
     group = p.add_argument_group("sacreBLEU's own options")
     for option in metrics.OPTIONS:
         settings.add_flag(group, option)
@@ -106,6 +108,7 @@ def request(args: argparse.Namespace) -> EvaluationRequest:
             **rules.given(args, rules.FLAGS),
             **{name: value for name, value in lengths.items() if value is not None},
         },
+        programs=Programs(**settings.given(args, Programs)),
         options={name: getattr(args, name) for name in names if hasattr(args, name)},
         **settings.given(args, EvaluationRequest),
     )

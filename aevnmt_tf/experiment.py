@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli import command, flags
+from aevnmt_tf.cli import command, flags, settings
 from aevnmt_tf.cli.errors import UserError, did_you_mean
+from aevnmt_tf.evaluation.external_metrics import Programs
 
 if TYPE_CHECKING:
-    from aevnmt_tf.evaluation import external_metrics
     from aevnmt_tf.experiments.plan_keys import ExperimentPlan
     from aevnmt_tf.experiments.plan_runs import PlanRuns
     from aevnmt_tf.experiments.scheduler import Job
@@ -44,10 +44,7 @@ def parser() -> command.Parser:
     p.add_argument("--tests", type=_names, metavar="NAME,...", help="these test sets alone")
     p.add_argument("--dry_run", action="store_true", help="say what would be done")
     p.add_argument("--table_only", action="store_true", help="train nothing")
-    programs = p.add_argument_group("METEOR and BEER, where the plan wants them")
-    programs.add_argument("--meteor_jar", metavar="PATH", help="meteor-1.5.jar")
-    programs.add_argument("--beer", metavar="PATH", help="beer_2.0, or the program beer in it")
-    programs.add_argument("--java", default="java", metavar="PATH", help="default: java")
+    settings.add_flags(p, Programs)
     hparams.add_flags(p, file=False)
     return p
 
@@ -65,7 +62,6 @@ def _seeds(words: str) -> list[int]:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is missing, write the table and return the exit code."""
-    from aevnmt_tf.evaluation import external_metrics
     from aevnmt_tf.experiments import experiment_plan as plans
     from aevnmt_tf.experiments import jobs, processes
     from aevnmt_tf.experiments.plan_runs import PlanRuns
@@ -79,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
         if name not in plan.systems:
             hint = did_you_mean(name, plan.systems)
             raise UserError(f"--only {name}: {args.plan} has no such system{hint or '.'}")
-    programs = external_metrics.Programs(
-        meteor_jar=args.meteor_jar, beer=args.beer, java=args.java, language="en"
-    )
+    programs = Programs(**settings.given(args, Programs), language="en")
     programs.check(programs.names)
     runs.check()
     todo = jobs.make(runs, out=out, programs=programs, only=args.only)
@@ -108,7 +102,7 @@ def _run(
     todo: Sequence["Job"],
     *,
     out: Path,
-    programs: "external_metrics.Programs",
+    programs: Programs,
     words: str,
 ) -> int:
     from aevnmt_tf.experiments import collected_results, processes, result_pages, scheduler

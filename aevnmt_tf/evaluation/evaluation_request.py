@@ -8,12 +8,12 @@ from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.settings import check_options, option
-from aevnmt_tf.evaluation import external_metrics, metrics, translated_sets
+from aevnmt_tf.evaluation import metrics, translated_sets
+from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.storage import line_streams
 
 _path = partial(option, str, None)
 _several = partial(option, group="several systems")
-_program = partial(option, str, group="METEOR and BEER, on text tokenised by 13a")
 _latent = partial(option, group="the latent variable")
 
 
@@ -28,6 +28,7 @@ class EvaluationRequest:
         checkpoint, decoding: as in loaded_models.load.
         errors: "strict", or "replace" for bytes that are not UTF-8.
         options: sacreBLEU's, see metrics.OPTIONS.
+        programs: of METEOR and BEER.
     """
 
     systems: list[tuple[bool, str | None, str]]
@@ -36,6 +37,7 @@ class EvaluationRequest:
     errors: str = "strict"
     decoding: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    programs: Programs = Programs()
     src: str | None = _path("sources, plain or .gz")
     ref: str | None = _path("references, plain or .gz")
     metrics: tuple[str, ...] = option(
@@ -59,13 +61,9 @@ class EvaluationRequest:
         at_least=1,
         at_most=2**31 - 1,
     )
-    meteor_jar: str | None = _program(None, "meteor-1.5.jar, beside its data/")
-    beer: str | None = _program(None, "beer_2.0, or the program beer in it")
-    java: str = _program("java", "the program")
-    language: str | None = _program(
-        None,
+    language: str | None = _path(
         "target language, for METEOR, multi_bleu, and --test without a model (default: the "
-        "run's)",
+        "run's)"
     )
     latent: bool = _latent(bool, False, "is z in use?")
     samples: int | None = _latent(
@@ -77,13 +75,7 @@ class EvaluationRequest:
         check_options(self)
         # A path that is given says that its metric is wanted.
         names = [name.lower() for name in self.metrics]
-        names += ["meteor"] if self.meteor_jar else []
-        names += ["beer"] if self.beer else []
-        self.metrics = tuple(dict.fromkeys(names))
-
-    def programs(self, language: str | None) -> external_metrics.Programs:
-        """Return where METEOR and BEER are, for translations into a language."""
-        return external_metrics.Programs(self.meteor_jar, self.beer, self.java, language)
+        self.metrics = tuple(dict.fromkeys([*names, *self.programs.names]))
 
     def check(self) -> None:
         """Raise a UserError about what can be known before anything is read."""

@@ -1,7 +1,7 @@
 """One evaluation from beginning to end: systems and sets to results; what the command does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -51,7 +51,7 @@ def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
     scoring = SystemScoring(
         request.metrics,
         metrics.Protocol(request.options, models.language),
-        request.programs(models.language),
+        replace(request.programs, language=models.language),
     )
     scoring.check()
     all_systems = [

@@ -15,9 +15,11 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.settings import option
 from aevnmt_tf.evaluation import metrics
 
 NAMES = ("meteor", "beer")
@@ -34,20 +36,16 @@ class ProgramResult:
     signature: str
 
 
+_program = partial(option, str, group="METEOR and BEER, on text tokenised by 13a")
+
+
 @dataclass(frozen=True)
 class Programs:
-    """Where the programs are.
+    """Where the programs are, as flags tell; `language` is that of the translations."""
 
-    Attributes:
-        meteor_jar: meteor-1.5.jar; it needs the data/ folder that comes with it.
-        beer: the folder beer_2.0, or the program `beer` in it.
-        java: the Java command.
-        language: of the translations, for METEOR, such as de.
-    """
-
-    meteor_jar: str | None = None
-    beer: str | None = None
-    java: str = "java"
+    meteor_jar: str | None = _program(None, "meteor-1.5.jar, beside its data/")
+    beer: str | None = _program(None, "beer_2.0, or the program beer in it")
+    java: str = _program("java", "the program")
     language: str | None = None
 
     @property
