@@ -200,7 +200,7 @@ def test_a_table_keeps_the_provenance_of_its_runs(
             "cond/seed1 holds a run with other settings (dropout",
         ),
         (["--jobs", "0"], "must be 1 or more"),
-        (["--beer", "none"], "there is no BEER program none"),
+        (["--beer", "nowhere"], "nowhere"),
     ],
 )
 def test_what_it_refuses(finished, command, words, sentence):

@@ -125,7 +125,7 @@ def test_tensorboard_has_everything(folder):
     } <= tags("dev")
     assert (logs / "dev" / "projector_config.pbtxt").exists()
     metadata = (logs / "dev" / "z_metadata.tsv").read_text().splitlines()
-    assert metadata[0] == "corpus\tlength\ttext" and len(metadata) == 1 + 6
+    assert metadata[0] == "text\tcorpus\tlength" and len(metadata) == 1 + 6
     assert len((logs / "dev" / "z.tsv").read_text().splitlines()) == 6
 
 
