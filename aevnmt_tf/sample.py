@@ -58,10 +58,12 @@ def run(args: argparse.Namespace) -> int:
         pairs = translator.sampler.stream(args.num, seed=seed, **rules.given(args, DRAWING))
     else:
         pairs = iter(translator.interpolate(*args.interpolate, steps=args.steps or 5))
+    names = ("source", "target") if translator.model.decoder is not None else ("source",)
     # Only now: a command that cannot work must not empty the file.
     with line_streams.Output(args.output, source="-") as output:
         for number, pair in enumerate(pairs, 1):
-            output.write(_jsonl(number, pair) if args.format == "jsonl" else _text(pair))
+            sides = dict(zip(names, pair, strict=False))  # a vae has no target
+            output.write(_jsonl(number, sides) if args.format == "jsonl" else _text(sides))
             if number % FLUSHED == 0:
                 output.flush()
         output.flush()
@@ -81,14 +83,12 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(f"--{drawn[0]} has no effect with --interpolate: leave it out.")
 
 
-def _text(pair: tuple[str, str]) -> str:
-    return "\t".join(side.translate(line_streams.LINE_BREAKS) for side in pair)
+def _text(sides: dict[str, str]) -> str:
+    return "\t".join(side.translate(line_streams.LINE_BREAKS) for side in sides.values())
 
 
-def _jsonl(number: int, pair: tuple[str, str]) -> str:
-    source, target = pair
-    row = {"line": number, "source": source, "target": target}
-    return json.dumps(row, ensure_ascii=False)
+def _jsonl(number: int, sides: dict[str, str]) -> str:
+    return json.dumps({"line": number, **sides}, ensure_ascii=False)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -17,7 +17,8 @@ Prints one line per pair, in order. Totals and perplexities go to stderr.
     source_tokens, target_tokens    number of subwords, including </s>
 
 A joint model has elbo, log_px and log_py only, a cond model log_py only. For a vnmt model, elbo
-is log_py - kl, and iw_log_py is a lower bound on log P(y|x).
+is log_py - kl, and iw_log_py is a lower bound on log P(y|x). A vae model takes
+--src only and has elbo, log_px, kl, iw_log_px and ess.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def parser() -> command.Parser:
     flags.add_run(p)
     kinds = "a file (not a language, as in train), plain or .gz; - reads stdin"
     p.add_argument("--src", required=True, metavar="FILE", help=f"source sentences: {kinds}")
-    p.add_argument("--tgt", required=True, metavar="FILE", help="target sentences: a file")
+    p.add_argument("--tgt", metavar="FILE", help="target sentences: a file; none for a vae")
     p.add_argument(
         "--output", default="-", metavar="FILE", help="plain or .gz (default: stdout)"
     )
@@ -70,9 +71,10 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     with contextlib.ExitStack() as stack:
         pairs = stack.enter_context(
-            pair_streams.PairStream(args.src, args.tgt, errors=args.errors)
+            pair_streams.PairStream(args.src, args.tgt or args.src, errors=args.errors)
         )
         translator = _load(args)
+        _check_sides(args, has_target=translator.model.decoder is not None)
         names = translator.scorer.names
         # Only now: a command that cannot work must not empty the file.
         output = stack.enter_context(line_streams.Output(args.output, source=args.src))
@@ -110,11 +112,21 @@ def _load(args: argparse.Namespace) -> "Translator":
 
 def _check(args: argparse.Namespace) -> None:
     """Raise a UserError about what can be known before the model is loaded."""
-    paths = (args.src, args.tgt)
+    paths = (args.src, args.tgt or args.src)
     if paths == ("-", "-"):
-        raise UserError("only one of --src and --tgt can be stdin.")
+        what = "--src can be no stdin without --tgt" if args.tgt is None else None
+        raise UserError(f"{what or 'only one of --src and --tgt can be stdin'}.")
     line_streams.refuse_inputs(args.output, paths)
     pair_streams.check_counts(*paths)
+
+
+def _check_sides(args: argparse.Namespace, *, has_target: bool) -> None:
+    if has_target and args.tgt is None:
+        raise UserError("--tgt is missing: only a vae model scores sentences alone.")
+    if not has_target and args.tgt is not None:
+        raise UserError(
+            f"{args.model} is a vae, which scores sentences alone: leave --tgt out."
+        )
 
 
 def _tracked(scores: "Iterable[PairScore]", args: argparse.Namespace) -> "Iterable[PairScore]":

@@ -153,6 +153,8 @@ ENDLESS = """
 import sys
 from aevnmt_tf import sample, translator
 class Translator:
+    class model:
+        decoder = "there"
     def stream(self, number, **options):
         return (("a b", "c d") for _ in range(number))
 Translator.sampler = Translator()

@@ -22,6 +22,7 @@ SYSTEMS = {
         for mode in ("KLr", "KLq", "JS", "l2")
     },
 }
+VAE = {"model_type": "vae", "src": "en"}
 # All of the menu against collapse that goes together, under one name.
 MENU = {
     **SYSTEMS["source_only"],
@@ -49,7 +50,7 @@ PAIRS = [
 def settings(system, **overrides):
     """Settings of a tiny system without noise."""
     small = {"num_units": 6, "z_dim": 4, "dropout": 0.0, "word_dropout": 0.0, "batch_size": 5}
-    chosen = MENU if system == "menu" else SYSTEMS[system]
+    chosen = {"menu": MENU, "vae": VAE, **SYSTEMS}[system]
     return hparams.load(None, **{**small, **chosen, **overrides})
 
 

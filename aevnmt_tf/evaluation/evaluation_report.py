@@ -91,7 +91,8 @@ def show_latent(found: dict[str, Any], *, file: TextIO | None = None) -> None:
     shown = " ".join(f"{value:.3f}" for value in units[:8])
     more = " ..." if len(units) > 8 else ""
     limit = found["mutual_information_limit"]
-    bound = found.get("iw_log_pxy", found.get("iw_log_py"))
+    names = ("iw_log_pxy", "iw_log_py", "iw_log_px")
+    bound = next((found[name] for name in names if name in found), None)
     lines = [
         ("sentences", f"{found['lines']}, {found['samples']} draws of z each"),
         ("KL", f"{found['kl']:.3f} nats per sentence"),

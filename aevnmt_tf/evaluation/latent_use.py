@@ -191,6 +191,7 @@ def _bounds(
     values = [score.values for score in tracked]
     # Without P(x|z), as in vnmt, the bounds are on log P(y|x).
     bound = "iw_log_py" if translator.model.source_lm is None else "iw_log_pxy"
+    bound = "iw_log_px" if translator.model.decoder is None else bound
     means = {name: float(np.mean([v[name] for v in values])) for name in ("elbo", bound)}
     return {
         **means,

@@ -33,6 +33,9 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
         values["beam_width"] = 0
     if values["text_pipeline"] == "moses" and "subword_option" not in given:
         values["subword_option"] = "bpe"
+    if values["model_type"] == "vae":  # there is one side, and it stands in for the other
+        values["src"] = values["src"] or ("en" if values["train_prefix"] is None else None)
+        values["tgt"], values["share_vocab"] = values["src"], True
     is_vnmt = values["model_type"] == "vnmt"
     if is_vnmt and "z_inference_from" not in given:
         values["z_inference_from"] = "source_target"
@@ -71,6 +74,16 @@ def _refuse_vnmt(v: Mapping[str, Any]) -> None:
         _exclude(v, "model_type", "prior", "vnmt has a prior of its own, p(z|x)")
 
 
+def _refuse_vae(v: Mapping[str, Any]) -> None:
+    if v["z_inference_from"] != "source_only":
+        _exclude(v, "model_type", "z_inference_from", "a vae infers z from its one sentence")
+    for name in ("mono_prefix", "synthetic_prefix"):
+        if v[name] is not None:
+            _exclude(v, "model_type", name, "train_prefix names the sentences of a vae")
+    if v["bow_target_weight"]:
+        _exclude(v, "model_type", "bow_target_weight", "a vae has bow_source_weight alone")
+
+
 def _refuse_against_collapse(v: Mapping[str, Any]) -> None:
     if v["feed_z"] and v["decoder_style"] != "paper":
         _exclude(v, "feed_z", "decoder_style", "z is fed to the paper's form of the decoder")
@@ -84,6 +97,8 @@ def _refuse_model(v: Mapping[str, Any]) -> None:
     _refuse_against_collapse(v)
     if v["model_type"] == "vnmt":
         _refuse_vnmt(v)
+    if v["model_type"] == "vae":
+        _refuse_vae(v)
     if v["z_inference_from"] == "source_only" and v["r_train_mode"] is not None:
         _exclude(
             v,
@@ -193,7 +208,7 @@ def _refuse_data(v: Mapping[str, Any]) -> None:
                     name,
                     f"files are named PREFIX.LANG, so set {name} as well",
                 )
-    if v["src"] == v["tgt"]:
+    if v["src"] == v["tgt"] and v["model_type"] != "vae":
         _exclude(v, "src", "tgt", "source and target files would be the same")
     count = len(v["train_prefix"]) if isinstance(v["train_prefix"], tuple) else 1
     if v["train_ratios"] is not None and len(v["train_ratios"]) != count:

@@ -25,8 +25,9 @@ from aevnmt_tf.storage import atomic_writes
 _DECLARED: dict[str, tuple[Setting, ...]] = {
     "model": (
         Setting("model_type", str, "aevnmt", "cond: P(y|x); joint: P(x) P(y|x); "
-                "aevnmt: P(x|z) P(y|x,z), z inferred; vnmt: P(y|x,z) with a prior p(z|x)",
-                ("cond", "joint", "aevnmt", "vnmt")),
+                "aevnmt: P(x|z) P(y|x,z), z inferred; vnmt: P(y|x,z) with a prior p(z|x); vae: "
+                "P(x|z), of sentences without translations, whose tgt is src",
+                ("cond", "joint", "aevnmt", "vnmt", "vae")),
         Setting("num_units", int, 256, "size of every GRU and of the embeddings", at_least=1),
         Setting("z_dim", int, 256, "size of z", at_least=1),
         Setting("z_inference_from", str, "source_only", "source_only: q(z|x); source_target: "

@@ -11,7 +11,8 @@
 
 COND has none of source_lm, prior, posterior and prediction; JOINT has a source_lm; AEVNMT has a
 prior and a posterior too, and a prediction network where the posterior reads the target. VNMT
-is COND with a posterior that reads both sentences and a prior that reads the source.
+is COND with a posterior that reads both sentences and a prior that reads the source. A VAE of
+sentences has no encoder and no decoder.
 """
 
 from typing import Any, NamedTuple
@@ -48,8 +49,8 @@ class Aevnmt(keras.Model):
     Args:
         emb_x: source embeddings, shared by the language model and the encoder.
         emb_y: target embeddings, or None to share the source's (one vocabulary for both).
-        encoder: nets.Encoder.
-        decoder: one of nets.DECODERS.
+        encoder: nets.Encoder, or None.
+        decoder: one of nets.DECODERS, or None.
         source_lm: nets.SourceLM or None.
         prior: one of nets.PRIORS, or None without z.
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
@@ -67,8 +68,8 @@ class Aevnmt(keras.Model):
         *,
         emb_x: nets.Embedding,
         emb_y: nets.Embedding | None = None,
-        encoder: nets.Encoder,
-        decoder: nets.Decoder,
+        encoder: nets.Encoder | None = None,
+        decoder: nets.Decoder | None = None,
         source_lm: nets.SourceLM | None = None,
         prior: nets.Prior | nets.ConditionalPrior | None = None,
         posterior: nets.SentenceNetwork | None = None,
@@ -87,8 +88,9 @@ class Aevnmt(keras.Model):
         self.shares_vocabulary = emb_y is None
         self.emb_y = emb_x if emb_y is None else emb_y
         self.source_lm = source_lm
-        self.encoder = encoder
-        self.decoder = decoder
+        # None in a VAE of sentences.
+        self.encoder: nets.Encoder = encoder  # type: ignore[assignment]
+        self.decoder: nets.Decoder = decoder  # type: ignore[assignment]
         self.posterior = posterior
         self.prediction = prediction
         self.bow_x = bow_x
@@ -102,7 +104,8 @@ class Aevnmt(keras.Model):
         self.rates = Rates(*rates)
         self.seed = seed
         self.num_rows = num_rows
-        decoder.out_y.tie(self.emb_y)
+        if decoder is not None:
+            decoder.out_y.tie(self.emb_y)
         if source_lm is not None:
             source_lm.out_x.tie(emb_x)
         self.build()
@@ -144,15 +147,13 @@ class Aevnmt(keras.Model):
         A pure function of (seed, step, batch["row"]) and the padded lengths.
         """
         steps = {side: tf.shape(batch[side])[1] for side in "xy"}
-        shapes = {
-            **self.encoder.noise_shapes(steps["x"]),
-            **self.decoder.noise_shapes(steps["y"]),
-        }
-        words = {
-            "words_y": (steps["y"], self.rates.word_dropout_y),
-            "words_encoder": (steps["x"], self.rates.source_word_dropout),
-        }
-        outputs = {"out_y": (steps["y"], self.decoder.feature_size)}
+        shapes, words, outputs = {}, {}, {}
+        if self.decoder is not None:
+            shapes.update(self.encoder.noise_shapes(steps["x"]))
+            shapes.update(self.decoder.noise_shapes(steps["y"]))
+            words["words_y"] = (steps["y"], self.rates.word_dropout_y)
+            words["words_encoder"] = (steps["x"], self.rates.source_word_dropout)
+            outputs["out_y"] = (steps["y"], self.decoder.feature_size)
         if self.source_lm is not None:
             shapes.update(self.source_lm.noise_shapes(steps["x"]))
             words["words_x"] = (steps["x"], self.rates.word_dropout_x)
@@ -246,8 +247,7 @@ class Aevnmt(keras.Model):
         """Return -log P(x|z), words predicted right, and what label smoothing adds."""
         f, lengths = sides["x"]
         if self.source_lm is None:
-            zeros = tf.zeros(tf.shape(lengths), tf.float32)
-            return zeros, zeros, zeros
+            return (tf.zeros(tf.shape(lengths), tf.float32),) * 3
         noise = noise or {}
         prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
         h = self.source_lm(prefix, lengths, z, noise=noise)
@@ -263,6 +263,8 @@ class Aevnmt(keras.Model):
     ) -> Counts:
         """Return -log P(y|x, z), words predicted right, and what label smoothing adds."""
         (f, x_len), (e, y_len) = sides["x"], sides["y"]
+        if self.decoder is None:
+            return (tf.zeros(tf.shape(x_len), tf.float32),) * 3
         noise = noise or {}
         # DEVIATION: neither the paper nor the authors' code drops words that the encoder reads;
         # the rate is 0 unless source_word_dropout says otherwise (Sennrich and Zhang, 2019).

@@ -8,7 +8,7 @@ from aevnmt_tf import nets
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model.aevnmt import Aevnmt, Rates
 
-LATENT = ("aevnmt", "vnmt")
+LATENT = ("aevnmt", "vnmt", "vae")
 
 
 def build(
@@ -55,9 +55,11 @@ def _sizes(hp: Hparams) -> dict[str, Any]:
 def _translation_parts(
     hp: Hparams, x_vocab_size: int, y_vocab_size: int, *, packed: bool
 ) -> dict[str, Any]:
-    """Return the parts that every system has."""
+    """Return the embeddings, and the encoder and decoder of all systems but a vae."""
     size, emb_y = hp.num_units, None
     embedding = functools.partial(nets.Embedding, units=size, stddev=hp.embedding_stddev)
+    if hp.model_type == "vae":
+        return {"emb_x": embedding(vocab_size=x_vocab_size, name="emb_x")}
     if not hp.share_vocab:
         emb_y = embedding(vocab_size=y_vocab_size, name="emb_y")
     decoder = nets.DECODERS[hp.decoder_style](
@@ -84,7 +86,7 @@ def _translation_parts(
 def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, Any]:
     """Return the parts that not every system has: the source LM, p(z), q and r."""
     parts = {}
-    if hp.model_type in ("joint", "aevnmt"):
+    if hp.model_type in ("joint", "aevnmt", "vae"):
         parts["source_lm"] = nets.SourceLM(
             vocab_size=x_vocab_size,
             num_layers=hp.num_lm_layers,
@@ -101,7 +103,7 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
         parts["posterior"] = nets.GaussianNetwork(
             label="q", sides="xy", name="posterior", **sizes
         )
-    if hp.model_type == "aevnmt":
+    if hp.model_type in ("aevnmt", "vae"):
         sees_target = hp.z_inference_from == "source_target"
         options = {"components": hp.prior_components} if hp.prior == "mixture" else {}
         parts["prior"] = nets.PRIORS[hp.prior](z_size=hp.z_dim, name="prior", **options)

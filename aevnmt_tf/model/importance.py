@@ -144,7 +144,7 @@ def effective_sample_size(log_w: tf.Tensor) -> tf.Tensor:
 def _draws_in_memory(model: Aevnmt, batch: Batch) -> tf.Tensor:
     """Return how many draws a pass may have, by the sizes of batch and vocabularies."""
     words_x, words_y = tf.size(batch["x"]), tf.size(batch["y"])
-    logits_y = tf.cast(words_y, tf.int64) * model.decoder.vocab_size
+    logits_y = tf.cast(words_y, tf.int64) * model.emb_y.vocab_size
     logits_x = tf.cast(words_x, tf.int64) * model.emb_x.vocab_size
     by_logits = MOST_LOGITS // tf.maximum(logits_x, logits_y)
     return tf.minimum(MOST_TOKENS // (words_x + words_y), tf.cast(by_logits, tf.int32))

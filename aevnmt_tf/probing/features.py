@@ -65,6 +65,8 @@ def encoder_average(translator: Translator, lines: Sequence[str]) -> np.ndarray:
     An encoder that starts from z gets the mean one.
     """
     model = translator.model
+    if model.encoder is None:
+        raise UserError("a vae has no encoder whose states could be averaged.")
 
     @tf.function(input_signature=[traced.MATRIX, traced.VECTOR], autograph=False)
     def average(x: tf.Tensor, x_len: tf.Tensor) -> tf.Tensor:

@@ -70,6 +70,8 @@ def export_runs(
     export_folder.choose(export_dir, version)  # before the slow part
     runs = list(runs)
     loaded, described = _load(runs, checkpoint=checkpoint, overrides=overrides or {})
+    if loaded.hp.model_type == "vae":
+        raise UserError(f"{runs[0]} is a vae, which translates nothing: it cannot be exported.")
     choices = signatures.Choices.of(loaded, **options)
     is_moses = loaded.hp.text_pipeline == "moses"
     return export(

@@ -181,6 +181,8 @@ class DevEvaluator:
         return self._translator.sample(SHOWN, seed=self._hp.random_seed)
 
     def _attention(self, sources: list[str]) -> list[np.ndarray]:
+        if self._translator.model.decoder is None:
+            return []
         if not extras.is_installed("matplotlib"):
             warnings.warn(
                 "there are no attention images without matplotlib: "

@@ -21,6 +21,7 @@ class ReportKey(NamedTuple):
 
 
 _X, _Z, _R, _MDR = ("source_lm",), ("posterior",), ("prediction",), ("mdr_weight",)
+_Y = ("decoder",)
 _BOW_X, _BOW_Y = ("bow_x",), ("bow_y",)
 KEYS = {
     "loss": ReportKey(
@@ -36,13 +37,13 @@ KEYS = {
         "loss", _Z, "the importance-weighted bound on log P(x, y), for vnmt on log P(y|x); dev"
     ),
     "nll_x": ReportKey("loss", _X, "-log P(x|z), in nats"),
-    "nll_y": ReportKey("loss", (), "-log P(y|x, z), in nats"),
+    "nll_y": ReportKey("loss", _Y, "-log P(y|x, z), in nats"),
     "nll_x_per_token": ReportKey("loss", _X, "nll_x for a token, </s> included"),
-    "nll_y_per_token": ReportKey("loss", (), "nll_y for a token, </s> included"),
+    "nll_y_per_token": ReportKey("loss", _Y, "nll_y for a token, </s> included"),
     "perplexity_x": ReportKey("loss", _X, "exp(nll_x_per_token)"),
-    "perplexity_y": ReportKey("loss", (), "exp(nll_y_per_token)"),
+    "perplexity_y": ReportKey("loss", _Y, "exp(nll_y_per_token)"),
     "accuracy_x": ReportKey("loss", _X, "share of source tokens that are the likeliest"),
-    "accuracy_y": ReportKey("loss", (), "share of target tokens that are the likeliest"),
+    "accuracy_y": ReportKey("loss", _Y, "share of target tokens that are the likeliest"),
     "kl": ReportKey("latent", _Z, "KL(q(z|.) || p(z)), in nats"),
     "kl_weight": ReportKey("latent", _Z, "the annealing weight of the last update"),
     "mdr_weight": ReportKey("latent", _MDR, "the Lagrange multiplier of mdr_rate"),

@@ -51,6 +51,8 @@ class Graph(tf.Module):
 
     def word_table(self) -> search.Nest:
         """Return what each word adds to the decoder's sums now; None where it has no table."""
+        if self.model.decoder is None:
+            return None
         return self.model.decoder.word_table(self.model.emb_y)
 
     def encode(self, source: tf.Tensor) -> Encoded:
@@ -118,7 +120,12 @@ class Graph(tf.Module):
         width: int,
         words: search.Nest = None,
     ) -> tuple[search.Step, search.Nest, search.Nest]:
-        """Return where a search for `width` hypotheses begins: step, memory and state."""
+        """Return where a search for `width` hypotheses begins: step, memory and state.
+
+        A VAE has no translation: it finds x again by P(x|z).
+        """
+        if self.model.decoder is None:
+            return self.begin_source(z, x_len, attended=tf.shape(x)[1])
         step = self.model.decoder.search_step(self.model.emb_y, width=width, words=words)
         memory, state = self.model.start(x, x_len, z)
         return step, step.memory(memory), state
@@ -163,6 +170,9 @@ class Graph(tf.Module):
             found = {"elbo": log_py - kl, "log_py": log_py, "kl": kl, "iw_log_py": iw_log_pxy}
             return {**found, "ess": ess, "log_py_at_mean": -at_mean.nll_y}
         iw_log_px = importance.importance_weighted(draws.log_w_x)
+        if model.decoder is None:
+            found = {"elbo": log_px - kl, "log_px": log_px, "kl": kl, "iw_log_px": iw_log_px}
+            return {**found, "ess": ess}
         return {
             "elbo": log_px + log_py - kl,
             "log_px": log_px,
@@ -176,14 +186,17 @@ class Graph(tf.Module):
         }
 
     def begin_source(
-        self, z: search.Nest, limits: tf.Tensor
+        self, z: search.Nest, limits: tf.Tensor, *, attended: tf.Tensor | int = 1
     ) -> tuple[search.Step, search.Nest, search.Nest]:
-        """Return where a source begins, by P(x|z): step function, memory and state."""
+        """Return where a source begins, by P(x|z): step function, memory and state.
+
+        The attention to `attended` words is 0.
+        """
         language_model, emb_x = self.model.source_lm, self.model.emb_x
 
         def step(memory: search.Nest, states: search.Nest, x: tf.Tensor) -> search.Nest:
             logits, states = language_model.step(states, emb_x(x))
-            return logits, states, tf.zeros([tf.size(x), 1])
+            return logits, states, tf.zeros([tf.size(x), attended])
 
         return step, (), language_model.begin(z, limits)
 

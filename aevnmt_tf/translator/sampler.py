@@ -91,7 +91,10 @@ class Sampler:
 def generate(
     graph: Graph, z: search.Nest, *, seeds: tf.Tensor, decoding: Decoding
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return pairs of texts [B] from z [B, Z] or None: x by P(x|z), y by P(y|x, z)."""
+    """Return pairs of texts [B] from z [B, Z] or None: x by P(x|z), y by P(y|x, z).
+
+    The y of a VAE is empty.
+    """
     seeds = search.split_seeds(seeds, count=2)  # [B, 2]
     limits = tf.fill([tf.shape(seeds)[0]], graph.hp.src_max_len + 1)
     problem = search.SearchProblem(
@@ -99,5 +102,7 @@ def generate(
     )
     x = decision.run(problem, seeds=seeds[:, 0], decoding=decoding)
     ids, x_len = search.sentences(x, eos=text.EOS)  # [B, Tx], [B]
+    if graph.model.decoder is None:
+        return graph.x_tokenizer.decode(ids), tf.fill(tf.shape(x_len), "")
     y = decision.search_with(graph, z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
     return graph.x_tokenizer.decode(ids), graph.translations(y, x_len)[0][:, 0]

@@ -46,7 +46,8 @@ class Scorer:
         bounds with all the samples (iw_log_py, the difference of two of them, is an estimate),
         and ess is how many of the samples count: a bound with a small one is not to be trusted.
         A system without z has log_px and log_py alone, and their sum as elbo; cond has log_py.
-        vnmt has elbo = log_py - kl, and its iw_log_py is a bound on log P(y|x).
+        vnmt has elbo = log_py - kl, and its iw_log_py is a bound on log P(y|x). A vae looks at
+        the sources alone and has elbo = log_px - kl, log_px, kl, iw_log_px and ess.
         """
         x, y = (list(line_encoder.checked(side)) for side in (sources, targets))
         if len(x) != len(y):
@@ -89,7 +90,7 @@ class Scorer:
         self, pairs: Sequence[tuple[str, str]], start: int, *, samples: int, seed: int
     ) -> list[PairScore]:
         """Return the scores of some pairs, the first of which is number `start` (from 0)."""
-        run = self._score_function()
+        run, has_target = self._score_function(), self._graph.model.decoder is not None
         scores: dict[int, PairScore] = {}
         for batch in self._encoder.pair_batches(*zip(*pairs, strict=True)):
             seeds = line_encoder.line_seeds(seed, start + batch.rows)
@@ -101,7 +102,7 @@ class Scorer:
                 scores[row] = PairScore(
                     {name: values[i] for name, values in found.items()},
                     source_tokens=int(x_len[i]),
-                    target_tokens=int(y_len[i]),
+                    target_tokens=int(y_len[i]) if has_target else 0,
                     source_was_cut=bool(x_cut[i]),
                     target_was_cut=bool(y_cut[i]),
                 )

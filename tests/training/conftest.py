@@ -85,7 +85,7 @@ class ToyModel(keras.Model):
         self.bad = tf.constant(list(bad), tf.int64)
         self.on_batch = on_batch
         self.built = True
-        self.source_lm = self.posterior = "there"  # so that every report key is
+        self.source_lm = self.posterior = self.decoder = "there"  # so that every report key is
         self.prediction = None
         self.kernel = self.add_weight(shape=(3,), initializer="ones", name="kernel")
         self.batches = tf.Variable(0, dtype=tf.int64, trainable=False)

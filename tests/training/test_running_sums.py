@@ -85,7 +85,7 @@ def test_a_report_of_skipped_steps_alone_is_nan_not_an_error():
 
 
 def test_a_system_without_a_source_model_reports_no_source_tokens():
-    cond = types.SimpleNamespace(source_lm=None, posterior=None, prediction=None)
+    cond = types.SimpleNamespace(source_lm=None, posterior=None, prediction=None, decoder=1)
     report = means({name: 1.0 for name in SUMMED}, report_keys.names_for(cond))
     assert set(report) == {"loss", "nll_y", "nll_y_per_token", "perplexity_y", "accuracy_y"}
 
