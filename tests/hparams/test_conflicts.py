@@ -71,6 +71,11 @@ def consistent(draw):
         v.pop("free_bits_for", None)
     if v.get("prior") == "mixture" or v.get("model_type") == "vnmt":
         v.pop("bn_scale", None)
+    if v.get("model_type") == "vae":
+        for name in ("z_inference_from", "r_train_mode", "bow_target_weight"):
+            v.pop(name, None)
+        for name in ("mono_prefix", "synthetic_prefix", "synthetic_tag"):
+            v.pop(name, None)
     if v.get("mono_prefix") is not None:
         for name in ("model_type", "z_inference_from", "r_train_mode", "synthetic_prefix"):
             v.pop(name, None)
@@ -173,6 +178,12 @@ def test_no_value_whatever_gives_anything_but_settings_or_a_sentence(name, value
         ({"mdr_rate": 5.0, "free_bits": 1.0}, ("mdr_rate", "free_bits")),
         ({"mdr_rate": 5.0, "objective": "iwae"}, ("mdr_rate", "objective")),
         ({"KL_annealing_cycles": 2}, ("KL_annealing_cycles", "KL_annealing_steps")),
+        (
+            {"model_type": "vae", "z_inference_from": "source_target"},
+            ("model_type", "z_inference_from"),
+        ),
+        ({"model_type": "vae", "mono_prefix": "a"}, ("model_type", "mono_prefix")),
+        ({"model_type": "vae", "bow_target_weight": 1.0}, ("model_type", "bow_target_weight")),
         ({"bn_scale": 0.6, "prior": "mixture"}, ("bn_scale", "prior")),
         ({"bn_scale": 0.6, "model_type": "vnmt"}, ("bn_scale", "model_type")),
         ({"feed_z": True, "decoder_style": "tf_nmt"}, ("feed_z", "decoder_style")),
