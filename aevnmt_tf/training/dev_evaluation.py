@@ -128,6 +128,7 @@ class DevEvaluator:
         lines = sum(translated, start=[])
         rows = [(*pair, line) for pair, line in zip(pairs, lines, strict=True)]
         correct = [row for row in rows if row[1] == row[2]]
+        attended = [] if self._translator.model.decoder is None else pairs[:SHOWN]
         return DevEvaluation(
             values=values,
             bleu=values["dev_bleu"],
@@ -136,7 +137,7 @@ class DevEvaluator:
             wrong=[row for row in rows if row[1] != row[2]][:SHOWN],
             num_correct=len(correct),
             prior_samples=self._prior_samples(),
-            attention=self._attention([source for source, _ in pairs[:SHOWN]]),
+            attention=self._attention([source for source, _ in attended]),
             kl_by_dimension=bounds.kl_by_dimension,
             projection=self._projection(bounds.locs),
         )
@@ -181,8 +182,6 @@ class DevEvaluator:
         return self._translator.sample(SHOWN, seed=self._hp.random_seed)
 
     def _attention(self, sources: list[str]) -> list[np.ndarray]:
-        if self._translator.model.decoder is None:
-            return []
         if not extras.is_installed("matplotlib"):
             warnings.warn(
                 "there are no attention images without matplotlib: "

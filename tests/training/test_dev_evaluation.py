@@ -21,8 +21,16 @@ class Dictionary:
         self.model = graph.model
         self.calls = []
 
-    def stream(self, lines, *, decoding, details=False):
+    def embed(self, lines):
+        """The number of each line is its z."""
+        return np.arange(len(lines))[:, None], None
+
+    def stream(self, lines, *, decoding, details=False, z=None):
         self.calls.append(decoding)
+        if z is not None:  # which decides on the translation
+            assert sorted(z[:, 0]) == list(range(len(lines)))
+            assert not np.any(z[:, 0] == range(len(lines)))
+            lines = [lines[number] for number in z[:, 0]]
         for line in lines:
             words = [tiny_run.WORDS[word] for word in line.split()]
             translation = types.SimpleNamespace(
@@ -61,6 +69,13 @@ def test_a_system_without_z(make):
     source, reference, translation = found.translations[0]
     assert reference == translation == " ".join(tiny_run.WORDS[w] for w in source.split())
     assert found.prior_samples == []
+
+
+def test_bleu_with_the_z_of_another_sentence(make):
+    found = make(metrics=["bleu", "bleu_other_z"])(7)
+    assert found.bleu == pytest.approx(100.0)
+    assert found.values["dev_bleu_other_z"] < 50.0
+    assert "dev_bleu_other_z" not in make(metrics=["bleu"])(7).values
 
 
 def test_dev_bleu_is_searched_never_sampled(make):
