@@ -11,7 +11,8 @@ from aevnmt_tf.evaluation import external_metrics
 from aevnmt_tf.experiments.experiment_plan import ONLY_DEV, OWN_DEV, OWN_TEST
 from aevnmt_tf.experiments.plan_keys import ExperimentPlan, PlannedSystem
 from aevnmt_tf.experiments.plan_runs import MODELS, PREPARED, PlanRun, PlanRuns, Point
-from aevnmt_tf.experiments.scheduler import Job, JobCommand, verb
+from aevnmt_tf.experiments.processes import JobCommand
+from aevnmt_tf.experiments.scheduler import Job, verb
 from aevnmt_tf.experiments.text_jobs import BackTranslationJob, PreparationJob, checksum
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.plots import training_curves
@@ -71,11 +72,6 @@ class TrainingJob(Job):
         path = self.settings / f"{self.run.name}.json"
         self.run.hp.save(path)
         return JobCommand(verb("train", "--hparams", str(path)))
-
-    def finish(self) -> None:
-        """Check that the run says that it is finished."""
-        if not self.run.is_finished():
-            raise UserError(f"{self.run.folder} has no results of a finished run.")
 
     def progress(self) -> str:
         """Return the last step that was reported, and the best score on dev before it."""
@@ -164,8 +160,7 @@ class EvaluationJob(Job):
             }
             atomic_writes.write_json(folder / f"{name}.json", kept)
         (folder / _FOUND).unlink()
-        if self._missing():
-            raise UserError(f"{folder} has not all scores.")
+        super().finish()
 
 
 def test_prefixes(plan: ExperimentPlan, run: PlanRun) -> dict[str, str]:

@@ -170,14 +170,10 @@ class PlanRuns:
         searched = self.searched(system)
         if not searched.grid:
             return {}
-        best, taken = float("-inf"), None
-        for point in self.points(searched):
-            bleu = self.dev_bleu(searched, point)
-            if bleu is None:
-                return None
-            if bleu > best:
-                best, taken = bleu, point
-        return taken
+        points = self.points(searched)
+        found = [self.dev_bleu(searched, point) for point in points]
+        bleus = [bleu for bleu in found if bleu is not None]
+        return points[bleus.index(max(bleus))] if len(bleus) == len(points) else None
 
     def dev_bleu(self, system: PlannedSystem, point: Point) -> float | None:
         """Return the mean best dev BLEU of a point over the grid's seeds; None: not known."""

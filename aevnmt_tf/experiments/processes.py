@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -36,22 +37,28 @@ def shares_of_cores(jobs: int) -> list[frozenset[int] | None]:
     ]
 
 
+@dataclass
+class JobCommand:
+    """A command, what it reads (None: nothing) and where its output goes (None: to the log)."""
+
+    words: Sequence[str]
+    stdin: Path | None = None
+    stdout: Path | None = None
+    adds: bool = False  # to what stdout holds
+
+
 def start(
-    words: Sequence[str],
+    command: JobCommand,
     *,
     log: Path,
-    stdin: IO[bytes] | None = None,
-    stdout: IO[bytes] | None = None,
     locks: Iterable[int] = (),
     cores: Iterable[int] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a command whose messages are added to a log file.
 
     Args:
-        words: the command.
-        log: where stderr goes, and stdout unless that is given.
-        stdin: an open file; None: nothing to read.
-        stdout: an open file.
+        command: the command.
+        log: where stderr goes, too.
         locks: file descriptors of locks that the process shall hold, too.
         cores: where it may run; None: everywhere.
     """
@@ -65,17 +72,24 @@ def start(
     # The process finds the very package that runs here.
     here = str(Path(aevnmt_tf.__file__).resolve().parents[1])
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    typed = ["python" if words[0] == sys.executable else words[0], *words[1:]]
+    program, *others = command.words
+    typed = ["python" if program == sys.executable else program, *others]
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "ab") as file:
+    with contextlib.ExitStack() as stack:
+        messages = stack.enter_context(open(log, "ab"))
         now = time.strftime("%Y-%m-%d %H:%M:%S")
-        file.write(f"--- {now}: {shlex.join(typed)}\n".encode())
-        file.flush()
+        messages.write(f"--- {now}: {shlex.join(typed)}\n".encode())
+        messages.flush()
+        stdin = stack.enter_context(open(command.stdin or os.devnull, "rb"))
+        stdout: IO[bytes] = messages
+        if command.stdout is not None:
+            mode = "ab" if command.adds else "wb"
+            stdout = stack.enter_context(open(command.stdout, mode))
         return subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=file if stdout is None else stdout,
-            stderr=file,
+            command.words,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=messages,
             env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
             pass_fds=tuple(locks),
             start_new_session=True,  # Ctrl-C is for us: it reaches the process once, from us

@@ -86,7 +86,8 @@ def section(results: Mapping[str, Any]) -> str:
     if results["missing"]:
         parts.append(f"Not done: {', '.join(results['missing'])}.\n")
     if results["signatures"]:
-        lines = [f"- {_title(n)}: `{text}`\n" for n, text in results["signatures"].items()]
+        signed = results["signatures"].items()
+        lines = [f"- {METRICS[name][0]}: `{text}`\n" for name, text in signed]
         parts.append("".join(lines))
     parts.append(_made_by(results))
     return "\n".join(parts)
@@ -126,10 +127,6 @@ def _cut(results: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{name}/seed{run['seed']} at step {run['step']} of {wanted}"
 
 
-def _title(metric: str) -> str:
-    return METRICS[metric][0]
-
-
 def _made_by(results: Mapping[str, Any]) -> str:
     count = results["trained_runs"]
     hours, minutes = divmod(round(results["wall_time_seconds"] / 60), 60)
@@ -156,18 +153,14 @@ def _settings(results: Mapping[str, Any]) -> str:
         return ""
     first = next(iter(known.values()))
     common = {k: v for k, v in first.items() if all(s.get(k) == v for s in known.values())}
-    defaults = {name: setting.default for name, setting in hparams.SETTINGS.items()}
+    usual = hparams.load().to_dict()
     lines = ["## Settings\n", "\n", "All systems, where they differ from the defaults: "]
-    lines.append(_listed({k: v for k, v in common.items() if v != _plain(defaults.get(k))}))
+    lines.append(_listed({k: v for k, v in common.items() if v != usual.get(k)}))
     lines.append("\n\n")
     for name, settings in known.items():
         own = {k: v for k, v in settings.items() if k not in common and k != "note"}
         lines.append(f"- {name}: {_listed(own)}\n")
     return "".join(lines)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

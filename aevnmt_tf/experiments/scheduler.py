@@ -4,26 +4,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.experiments import processes
+from aevnmt_tf.experiments.processes import JobCommand
 
 POLL = 0.2  # seconds between looks at the processes
 HEARTBEAT = 60  # seconds between reports of how far they are
-
-
-@dataclass
-class JobCommand:
-    """A command to run, what it reads and where its output goes (None: into the log)."""
-
-    words: Sequence[str]
-    stdin: Path | None = None
-    stdout: Path | None = None
-    adds: bool = False  # to what stdout holds
 
 
 class Job:
@@ -52,6 +41,8 @@ class Job:
 
     def finish(self) -> None:
         """Complete the job after its command has succeeded; a UserError where it has not."""
+        if not self.is_done():
+            raise UserError(f"{self.name} has ended well, but has not left what it should.")
 
     def progress(self) -> str:
         """Return how far it is, in a few words."""
@@ -187,18 +178,9 @@ class Scheduler:
     def _launch(self, job: Job) -> _Running:
         command = job.command()
         log = self._logs / f"{job.name.replace('/', '.')}.log"
-        with ExitStack() as stack:
-            files: dict[str, IO[bytes]] = {}
-            if command.stdin is not None:
-                files["stdin"] = stack.enter_context(open(command.stdin, "rb"))
-            if command.stdout is not None:
-                mode = "ab" if command.adds else "wb"
-                files["stdout"] = stack.enter_context(open(command.stdout, mode))
-            taken = {one.place for one in self._running}
-            place = next(i for i in range(len(self._cores)) if i not in taken)
-            process = processes.start(
-                command.words, log=log, locks=self._locks, cores=self._cores[place], **files
-            )
+        taken = {one.place for one in self._running}
+        place = next(i for i in range(len(self._cores)) if i not in taken)
+        process = processes.start(command, log=log, locks=self._locks, cores=self._cores[place])
         self._say(job, f"started (log: {log})")
         return _Running(job, process, log, time.monotonic(), place)
 

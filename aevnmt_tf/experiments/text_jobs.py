@@ -20,7 +20,8 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import corpora
 from aevnmt_tf.experiments.plan_keys import BackTranslation, MonolingualText
 from aevnmt_tf.experiments.plan_runs import MONO, PREPARED, SYNTHETIC, TEXT, PlanRun, PlanRuns
-from aevnmt_tf.experiments.scheduler import Job, JobCommand, verb
+from aevnmt_tf.experiments.processes import JobCommand
+from aevnmt_tf.experiments.scheduler import Job, verb
 from aevnmt_tf.storage import atomic_writes, line_streams, run_directory
 from aevnmt_tf.storage.text_files import find_file
 
@@ -192,11 +193,6 @@ class PreparationJob(Job):
             words += ["--mono_src" if lang == self.hp.src else "--mono_tgt", str(mono)]
         atomic_writes.write_json(self.folder / MADE, self._about())
         return JobCommand(words)
-
-    def finish(self) -> None:
-        """Check that the text is there."""
-        if not (self.folder / MANIFEST).is_file():
-            raise UserError(f"{self.folder} has no prepared text.")
 
 
 @dataclass
