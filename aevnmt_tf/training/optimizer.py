@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 SKIP, ACCUMULATE, APPLY = range(3)
@@ -185,23 +186,30 @@ def handle(variable: Variable) -> tf.Tensor:
 
 @contextlib.contextmanager
 def averaged_weights(
-    optimizer: keras.optimizers.Optimizer, variables: Sequence[keras.Variable]
+    optimizer: keras.optimizers.Optimizer,
+    variables: Sequence[keras.Variable],
+    *,
+    strategy: tf.distribute.Strategy,
 ) -> Iterator[None]:
     """Give variables the values of their moving averages while the block runs.
 
-    Without averages nothing changes. Called inside the strategy's scope.
+    Without averages nothing changes. The block itself is outside of the strategy's scope.
     """
-    if not optimizer.use_ema or not int(optimizer.iterations):
+    if not optimizer.use_ema or not optimizer.iterations.numpy():
         yield
         return
     trained = [variable.numpy() for variable in variables]
+
+    def assign(values: Sequence[np.ndarray]) -> None:
+        with strategy.scope():
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+
+    assign([average.numpy() for average in optimizer.averages])
     try:
-        for variable, average in zip(variables, optimizer.averages, strict=True):
-            variable.assign(average.numpy())
         yield
     finally:
-        for variable, value in zip(variables, trained, strict=True):
-            variable.assign(value)
+        assign(trained)
 
 
 OPTIMIZERS = {"adam": Adam, "sgd": SGD}

@@ -8,8 +8,7 @@ A step is one update; with gradient accumulation it takes several batches. All t
 what comes next is a function of the number of batches and of what a checkpoint holds.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -252,7 +251,10 @@ class TrainingLoop:
     def _run_evaluation(self) -> None:
         if self._saved_batches is None:
             self._save()  # so that best/ is never there without a checkpoint
-        with self._watch.pause(), self._weights_to_evaluate():
+        averaged = averaged_weights(
+            self._model.optimizer, self._model.trainable_variables, strategy=self._strategy
+        )
+        with self._watch.pause(), averaged:
             evaluation = None
             if self.is_chief and self._evaluate is not None:
                 evaluation = self._evaluate(self.step, lambda: self._interruption.requested)
@@ -267,14 +269,6 @@ class TrainingLoop:
                     self.checkpoints.save_best(self.step, evaluation.values)
         if self._saved_batches == self._batches:
             self._save()  # the checkpoint of this step knows nothing of the evaluation
-
-    @contextlib.contextmanager
-    def _weights_to_evaluate(self) -> Iterator[None]:
-        """Let the model have its averaged weights (ema_decay), if there are any."""
-        with self._strategy.scope():
-            variables = self._model.trainable_variables
-            with averaged_weights(self._model.optimizer, variables):
-                yield
 
     def _final_evaluation_is_missing(self) -> bool:
         """Return whether the end, which is always evaluated, is still to be evaluated."""

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from aevnmt_tf import hparams
 from aevnmt_tf.training import train_step
+from aevnmt_tf.training.optimizer import averaged_weights
 
 ROWS, SHARD = 5, 3
 CASES = {
@@ -48,7 +49,7 @@ def batches():
 
 
 def train(strategy, settings):
-    """The weights and their averages after three batches, and the last step's report."""
+    """The weights after three batches, those to evaluate, and the last step's report."""
     hp = hparams.load(
         None,
         num_units=8,
@@ -71,8 +72,11 @@ def train(strategy, settings):
 
         report = run(strategy.experimental_distribute_values_from_function(rows))
     report = {n: strategy.experimental_local_results(v)[0] for n, v in report.items()}
-    kept = model.optimizer.averages if model.optimizer.use_ema else []
-    return [v.numpy() for v in (*model.weights, *kept)], report
+    variables = model.trainable_variables
+    with averaged_weights(model.optimizer, variables, strategy=strategy):
+        local = [strategy.experimental_local_results(v.value)[-1] for v in variables]
+        evaluated = [part.numpy() for part in local]
+    return [*evaluated, *(v.numpy() for v in model.weights)], report
 
 
 def main():
