@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, settings
-from aevnmt_tf.cli.errors import UserError, did_you_mean
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation.external_metrics import Programs
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Run what is missing, write the table and return the exit code."""
     from aevnmt_tf.experiments import experiment_plan as plans
     from aevnmt_tf.experiments import jobs, processes
+    from aevnmt_tf.experiments.plan_keys import must_know
     from aevnmt_tf.experiments.plan_runs import PlanRuns
 
     plan = plans.read(args.plan)
@@ -72,9 +73,7 @@ def run(args: argparse.Namespace) -> int:
     out, folder = _folders(args, plan)
     runs = PlanRuns(plan, folder, overrides=_overrides(args), seeds=args.seeds)
     for name in args.only or ():
-        if name not in plan.systems:
-            hint = did_you_mean(name, plan.systems)
-            raise UserError(f"--only {name}: {args.plan} has no such system{hint or '.'}")
+        must_know(name, plan.systems, what="system", where=f"--only, {args.plan}: ")
     programs = Programs(**settings.given(args, Programs), language="en")
     programs.check(programs.names)
     runs.check()

@@ -188,8 +188,8 @@ def test_a_table_keeps_the_provenance_of_its_runs(
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["--only", "con"], "--only con: "),
-        (["--only", "cond,con"], "has no such system; did you mean cond?"),
+        (["--only", "con"], "--only"),
+        (["--only", "cond,con"], "did you mean cond?"),
         (["--tests", "dev,new"], "no test set called new; did you mean news?"),
         (["--random_seed", "3"], "--random_seed is set by the experiment: use --seeds"),
         (["--out_dir", "x"], "--out_dir is set by the experiment: use --out"),

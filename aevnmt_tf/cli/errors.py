@@ -1,4 +1,4 @@
-"""The exception for user errors, and the hint that many error messages end with."""
+"""The exception for user errors, and what many of them are about: names."""
 
 import difflib
 from collections.abc import Iterable
@@ -14,3 +14,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """Return the first name that occurs twice; None where there is none."""
+    listed = list(names)
+    return next((name for number, name in enumerate(listed) if name in listed[:number]), None)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.errors import UserError, repeated
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import run_directory, text_files
 
@@ -182,6 +182,6 @@ def checked_name(name: str) -> str:
 
 def check_unique(names: Sequence[str], *, what: str, how: str) -> None:
     """Raise a UserError where a name occurs twice."""
-    for number, name in enumerate(names):
-        if name in names[:number]:
-            raise UserError(f"two {what} are called {name}: name them with {how}.")
+    twice = repeated(names)
+    if twice is not None:
+        raise UserError(f"two {what} are called {twice}: name them with {how}.")

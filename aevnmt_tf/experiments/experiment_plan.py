@@ -20,12 +20,12 @@ data as always relative to where the command is started.
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.errors import UserError, repeated
 from aevnmt_tf.experiments import plan_keys, score_tables
 from aevnmt_tf.experiments.plan_keys import (
     BackTranslation,
@@ -55,7 +55,7 @@ def read(path: str | os.PathLike[str]) -> ExperimentPlan:
     _check_settings(values["data"], start=f"{path}, data: ", groups=["data"])
     _check_settings(values["settings"], start=f"{path}, settings: ")
     systems = [_system(value, path=path, plan=values) for value in values["systems"]]
-    twice = _repeated(system.name for system in systems)
+    twice = repeated(system.name for system in systems)
     if twice is not None:
         raise UserError(f"{path}: there are two systems called {twice}.")
     values["systems"] = {system.name: system for system in systems}
@@ -77,12 +77,6 @@ def read(path: str | os.PathLike[str]) -> ExperimentPlan:
 
 def _part(value: Mapping[str, Any], part: type, start: str) -> dict[str, Any]:
     return plan_keys.checked(value, part, where=lambda key: start)
-
-
-def _repeated(names: Iterable[str]) -> str | None:
-    """Return the first name that occurs twice."""
-    listed = list(names)
-    return next((name for number, name in enumerate(listed) if name in listed[:number]), None)
 
 
 def _check_settings(
@@ -151,7 +145,7 @@ def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> 
         for system in shown:
             if label not in (*LABELS, *system.labels):
                 raise UserError(f"{start}system {system.name} has no label {label}.")
-    twice = _repeated(parts)
+    twice = repeated(parts)
     if twice is not None:
         raise UserError(f"{start}{twice} stands twice in rows and columns.")
     if compare is not None and compare not in parts:

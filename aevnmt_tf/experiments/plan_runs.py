@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.errors import UserError, repeated
 from aevnmt_tf.data import corpora
 from aevnmt_tf.experiments.plan_keys import BackTranslation, ExperimentPlan, PlannedSystem
 from aevnmt_tf.storage import run_directory
@@ -265,13 +265,12 @@ class PlanRuns:
     def check(self) -> None:
         """Raise a UserError where settings are bad or a folder holds another run."""
         for system in self.plan.systems.values():
-            names = [point_name(point) for point in self.points(system)]
-            for name in names:
-                if names.count(name) > 1:
-                    raise UserError(
-                        f"{self.plan.path}, system {system.name}: two points of the grid are "
-                        f"called {name}."
-                    )
+            twice = repeated(map(point_name, self.points(system)))
+            if twice is not None:
+                raise UserError(
+                    f"{self.plan.path}, system {system.name}: two points of the grid are "
+                    f"called {twice}."
+                )
             for point in self.points(self.searched(system)):
                 for seed in self.seeds_of(system):
                     run = self.run(system, seed=seed, point=point)
