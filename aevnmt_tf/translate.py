@@ -52,6 +52,12 @@ def parser() -> command.Parser:
         metavar="PATH",
         help="draw alignments: FILE.png for a single line, or a folder for one PNG per line",
     )
+    p.add_argument(
+        "--lines",
+        type=flags.line_numbers,
+        metavar="N,...",
+        help="translate these lines of the input alone, counted from 0",
+    )
     flags.add_errors(p)
     p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")
     flags.add_lengths(p)
@@ -67,7 +73,10 @@ def run(args: argparse.Namespace) -> int:
         source = stack.enter_context(line_streams.open_input(args.input))
         is_stdin = args.input == line_streams.STD
         reader = line_streams.Reader(
-            source, name="stdin" if is_stdin else args.input, errors=args.errors
+            source,
+            name="stdin" if is_stdin else args.input,
+            errors=args.errors,
+            only=args.lines,
         )
         pictures = AlignmentFiles(args.attention)
         lines = pictures.allowed(reader)
@@ -121,6 +130,13 @@ def _load(args: argparse.Namespace) -> "tuple[Translator, Decoding]":
     changes = rules.given(args, ("n_best", "force_length", *rules.FLAGS))
     decoding = translators.Decoding.of(loaded.hp, given=overrides, **changes)
     loaded.check(decoding)
+    if loaded.hp.language_model:
+        raise UserError("this model (language_model true) reads no source: score text with it.")
+    decoder = loaded.graph.model.decoder
+    if args.attention is not None and decoder is not None and not decoder.has_attention:
+        raise UserError(
+            '--attention: this model has attention "", so there is nothing to draw.'
+        )
     return loaded, decoding
 
 

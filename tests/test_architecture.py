@@ -199,6 +199,12 @@ ELSEWHERE = {
         "nets/source_lm nets/decoder/attention_gru nets/decoder/bahdanau "
         "nets/decoder/base_decoder nets/decoder/tf_nmt_decoder",
     ),
+    "model/test_tf_nmt_forms.py": (
+        "a NumPy twin computes all of TF-NMT's nets together",
+        "nets/tf_nmt/attention_mechanisms nets/tf_nmt/given_embedding nets/tf_nmt/gnmt_decoder "
+        "nets/tf_nmt/lstm_cells nets/tf_nmt/plain_decoder nets/tf_nmt/silent_encoder "
+        "nets/tf_nmt/tf_nmt_encoder",
+    ),
     "test_evaluate.py": (
         "they are the parts of one command",
         "evaluation/evaluation_report evaluation/evaluation_request evaluation/evaluation_run "

@@ -25,6 +25,14 @@ positive = at_least(1)
 seed = at_least(0)
 
 
+def line_numbers(word: str) -> frozenset[int]:
+    """Return the numbers of a list such as 0,3,7: a type for argparse."""
+    return frozenset(at_least(0)(number) for number in word.split(","))
+
+
+line_numbers.__name__ = "list of line numbers"
+
+
 def add_run(p: argparse.ArgumentParser) -> None:
     """--model and --checkpoint: the one run that a command loads."""
     p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")

@@ -4,6 +4,7 @@ bleu, chrf, ter   as the sacrebleu command has them, with its options
 ter_13a           TER of text that the 13a tokenizer has tokenised, as the AEVNMT paper has it
 multi_bleu        BLEU of Moses-tokenised, lower-cased text, as multi-bleu.perl has it: what
                   papers on Multi30k report
+rouge, accuracy, word_accuracy    TF-NMT's, see tf_nmt_metrics.py
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
 DEFAULT = ("bleu", "chrf", "ter")
-NAMES = (*DEFAULT, "ter_13a", "multi_bleu")
+NAMES = (*DEFAULT, "ter_13a", "multi_bleu", "rouge", "accuracy", "word_accuracy")
 TITLES = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "ter": "TER",
     "ter_13a": "TER-13a",
     "multi_bleu": "multi-BLEU",
+    "rouge": "ROUGE-L",
+    "accuracy": "accuracy",
+    "word_accuracy": "word accuracy",
     "meteor": "METEOR",
     "beer": "BEER",
 }
@@ -150,8 +154,15 @@ def metric(
     """
     from sacrebleu import metrics
 
+    from aevnmt_tf.evaluation import tf_nmt_metrics
+
     check_names([name])
-    classes = {"chrf": metrics.CHRF, "ter": metrics.TER, "ter_13a": metrics.TER}
+    classes = {
+        "chrf": metrics.CHRF,
+        "ter": metrics.TER,
+        "ter_13a": metrics.TER,
+        **tf_nmt_metrics.METRICS,
+    }
     if name == "multi_bleu":
         options |= {"tokenize": "none", "smooth_method": "none", "force": True}
     kept = None if references is None else [list(references)]

@@ -6,6 +6,26 @@ from typing import Any
 
 _SEARCHES = ("beam_width", "sampling_temperature")  # one of them at a time
 
+# What the paper's decoder and encoder are; other values are TF-NMT's.
+PAPER_FORM = {
+    "unit_type": "gru",
+    "encoder_type": "bi",
+    "attention": "bahdanau",
+    "attention_architecture": "standard",
+    "output_attention": True,
+    "residual": False,
+    "pass_hidden_state": False,
+    "language_model": False,
+}
+_LATENT = ("aevnmt", "vnmt", "vae")
+# What a language model turns off and on, as in TF-NMT.
+_LANGUAGE_MODEL = {
+    "attention": "",
+    "attention_architecture": "standard",
+    "pass_hidden_state": False,
+    "share_vocab": True,
+}
+
 
 class Clash(ValueError):
     """Two settings, `names`, that exclude each other."""
@@ -21,6 +41,8 @@ def supersede(given: dict[str, Any], *, later: Mapping[str, Any]) -> None:
     for name, other in (_SEARCHES, _SEARCHES[::-1]):
         if later.get(name) and other not in later:
             given.pop(other, None)
+    if "infer_mode" not in later and any(name in later for name in _SEARCHES):
+        given.pop("infer_mode", None)
 
 
 def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, Any]:
@@ -29,6 +51,10 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
     `given` holds the names that a file or a flag says, the rest are defaults.
     """
     values = dict(values)
+    for mode, name in (("beam_search", "beam_width"), ("sample", "sampling_temperature")):
+        if values["infer_mode"] == mode and not values[name]:
+            _exclude(values, "infer_mode", name, f"{mode} needs one above 0")
+    values["infer_mode"] = None  # It has set beam_width and sampling_temperature.
     if values["sampling_temperature"] > 0 and "beam_width" not in given:
         values["beam_width"] = 0
     if values["text_pipeline"] == "moses" and "subword_option" not in given:
@@ -51,7 +77,15 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
         other = {"en": "de", "de": "en"}
         values["src"] = values["src"] or other.get(values["tgt"], "en")
         values["tgt"] = values["tgt"] or other.get(values["src"], "de")
+    if values["language_model"]:
+        values |= _LANGUAGE_MODEL
+    if "decoder_style" not in given and any(values[k] != v for k, v in PAPER_FORM.items()):
+        values["decoder_style"] = "tf_nmt"
+    if values["num_encoder_layers"] != values["num_decoder_layers"]:
+        # As in TF-NMT: there is no state for each layer. With z: see _refuse_form.
+        values["pass_hidden_state"] &= values["model_type"] in _LATENT
     _refuse_model(values)
+    _refuse_form(values)
     _refuse_training(values)
     _refuse_decoding(values)
     _refuse_data(values)
@@ -122,6 +156,45 @@ def _refuse_model(v: Mapping[str, Any]) -> None:
         )
     if v["sos"] == v["eos"]:
         _exclude(v, "sos", "eos", "the two symbols must differ")
+
+
+def _refuse_form(v: Mapping[str, Any]) -> None:
+    if v["decoder_style"] == "paper":
+        for name, value in PAPER_FORM.items():
+            if v[name] != value:
+                advice = "it is one of TF-NMT's forms, so set decoder_style to tf_nmt"
+                _exclude(v, name, "decoder_style", advice)
+    has_z = v["model_type"] in _LATENT
+    if v["pass_hidden_state"] and has_z:
+        advice = "the decoder starts from z, so set pass_hidden_state to false"
+        _exclude(v, "pass_hidden_state", "model_type", advice)
+    is_gnmt = v["attention_architecture"] != "standard"
+    if not v["attention"] and is_gnmt:
+        _exclude(v, "attention", "attention_architecture", "GNMT's decoders attend")
+    if v["language_model"] and v["model_type"] != "cond":
+        _exclude(
+            v, "language_model", "model_type", "it is for cond, a model without z and P(x)"
+        )
+    is_blind = not v["attention"] and not v["pass_hidden_state"] and not has_z
+    if is_blind and not v["language_model"]:
+        advice = (
+            "nothing would carry the source to the decoder (depths that differ turn "
+            "pass_hidden_state off)"
+        )
+        _exclude(v, "attention", "pass_hidden_state", advice)
+    if not v["output_attention"] and (is_gnmt or not v["attention"]):
+        advice = "it is for the standard architecture with attention"
+        _exclude(v, "output_attention", "attention_architecture", advice)
+    if v["encoder_type"] == "gnmt" and v["num_encoder_layers"] < 2:
+        advice = "gnmt has a layer in both directions and at least one above it"
+        _exclude(v, "encoder_type", "num_encoder_layers", advice)
+    if v["embed_prefix"] is not None and v["model_type"] == "vae":
+        _exclude(v, "embed_prefix", "model_type", "it is for pairs, with a file for each side")
+    if v["embed_prefix"] is not None and v["tie_embeddings"]:
+        advice = "an output layer cannot learn with embeddings that stay fixed"
+        _exclude(v, "embed_prefix", "tie_embeddings", advice)
+    if v["unit_type"] != "gru" and v["gru_reset"] != "before":
+        _exclude(v, "unit_type", "gru_reset", "an LSTM has no reset gate")
 
 
 def _refuse_training(v: Mapping[str, Any]) -> None:

@@ -56,20 +56,38 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "well"),
         Setting("source_word_dropout", float, 0.0, "rate at which words of the encoder's input "
                 "are dropped (not in the paper)", at_least=0, below=1),
-        Setting("encoder_type", str, "bi", "bidirectional", ("bi",)),
+        Setting("encoder_type", str, "bi", "bi: num_encoder_layers / 2 in each direction; uni: "
+                "forward; gnmt: one in each direction, the others forward on top",
+                ("bi", "uni", "gnmt")),
         Setting("num_encoder_layers", int, 2, "number of layers; a bidirectional layer counts "
                 "as 2", at_least=1),
         Setting("num_decoder_layers", int, 1, "number of decoder layers", at_least=1),
         Setting("num_lm_layers", int, 1, "number of source LM layers", at_least=1),
         Setting("num_layers", int, None, "default for num_encoder_layers and "
                 "num_decoder_layers", at_least=1),
-        Setting("attention", str, "bahdanau", "attention score function", ("bahdanau",)),
-        Setting("attention_architecture", str, "standard", "TF-NMT's name", ("standard",)),
-        Setting("unit_type", str, "gru", "type of every RNN cell", ("gru",)),
-        Setting("pass_hidden_state", bool, False, "false: the decoder starts from z or zeros, "
-                "never from the encoder", (False,)),
+        Setting("attention", str, "bahdanau", "attention score function; empty: no attention",
+                ("bahdanau", "normed_bahdanau", "luong", "scaled_luong", "")),
+        Setting("attention_architecture", str, "standard", "standard: attention from the top "
+                "layer; gnmt, gnmt_v2: from the bottom layer, those above read the last or the "
+                "new context", ("standard", "gnmt", "gnmt_v2")),
+        Setting("output_attention", bool, True, "standard architecture: the output layer reads "
+                "the attention vector; false: the top state"),
+        Setting("unit_type", str, "gru", "RNN cell of encoder, decoder and source LM; "
+                "inference networks have GRUs", ("gru", "lstm", "layer_norm_lstm")),
+        Setting("forget_bias", float, 1.0, "added to the forget gate of an LSTM"),
+        Setting("residual", bool, False, "residual connections between RNN layers"),
+        Setting("pass_hidden_state", bool, False, "start the decoder from the encoder's last "
+                "states; false: from z or zeros"),
+        Setting("language_model", bool, False, "P(y) alone: no encoder, no attention, the "
+                "target's vocabulary for both sides"),
+        Setting("init_op", str, None, "initial values of all weights but biases and gains; "
+                "null: as in the authors' runs", ("uniform", "glorot_uniform",
+                "glorot_normal")),
+        Setting("init_weight", float, 0.1, "init_op uniform: from minus this to this",
+                above=0),
         Setting("decoder_style", str, "paper", "paper: attention from the old state, output "
-                "from state, word and context; tf_nmt: input feeding", ("paper", "tf_nmt")),
+                "from state, word and context; tf_nmt: input feeding, and TF-NMT's other forms",
+                ("paper", "tf_nmt")),
         Setting("gru_reset", str, "before", "apply the reset gate before or after the "
                 "recurrent product", ("before", "after")),
         Setting("share_vocab", bool, False, "one vocabulary for both languages"),
@@ -165,7 +183,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
         Setting("mono_prefix", str, None, "source sentences without translations, PREFIX.SRC, "
                 "to train P(x|z) and q(z|x) on as well; for joint, and for aevnmt with "
                 "source_only"),
-        Setting("embed_prefix", str, None, "TF-NMT's name; null", (None,)),
+        Setting("embed_prefix", str, None, "prefix of files with a vector for each word of the "
+                "vocabulary, which stay fixed; null: train the embeddings"),
         Setting("vocab_prefix", str, None, "prefix of vocabulary files or SentencePiece "
                 "models; null: learn them from the training files"),
         Setting("out_dir", str, None, "folder of the run"),
@@ -207,6 +226,11 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "sampling_temperature is set", at_least=0),
         Setting("length_penalty_weight", float, 1.0, "w in score = log P(y|x, z) / ((5 + "
                 "length) / 6)^w", at_least=0),
+        Setting("infer_mode", str, None, "TF-NMT's name: greedy sets beam_width and "
+                "sampling_temperature to 0, beam_search the latter, sample the former",
+                ("greedy", "sample", "beam_search")),
+        Setting("coverage_penalty_weight", float, 0.0, "beam search: w in w sum_i log(min(1, "
+                "sum_j a_ij)), added to the score (GNMT)", at_least=0),
         Setting("sampling_temperature", float, 0.0, "above 0: sample words at this temperature",
                 at_least=0),
         Setting("num_translations_per_input", int, 1, "translations per sentence",
@@ -220,7 +244,8 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "steps_per_stats", at_least=1),
         Setting("metrics", str, ("bleu",), "dev scores to report; BLEU selects the best "
                 "weights; bleu_other_z: BLEU with the z of another sentence",
-                ("bleu", "chrf", "ter", "bleu_other_z"), many=True),
+                ("bleu", "chrf", "ter", "rouge", "accuracy", "word_accuracy", "bleu_other_z"),
+                many=True),
         Setting("num_keep_ckpts", int, 5, "number of most recent checkpoints to keep",
                 at_least=1),
         Setting("avg_ckpts", int, 0, "checkpoint averaging: average the last N checkpoints; "

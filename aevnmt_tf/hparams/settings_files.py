@@ -60,6 +60,8 @@ def read(path: str | os.PathLike[str]) -> list[Layer]:
             # A note is about the file that it stands in.
             layer.values.pop("note", None)
         layers.append(layer)
+        if base is None and tf_nmt_names.is_tf_nmt(layer.values):
+            layers.append(Layer(dict(tf_nmt_names.DEFAULTS)))
         current = None if base is None else current.parent / base
     return layers[::-1]
 
@@ -121,11 +123,11 @@ in both. An unknown name or an invalid value is an error that names the file and
 _TFNMT = """\
 ## Files of TF-NMT
 
-The authors' files for the paper's models (`joint_model_type` dvae, dsimple or baseline) load as
-they are. Their files for the continuous models, and TF-NMT's own (iwslt15, wmt16 and the two of
-wmt16_gnmt), are refused with a sentence that names the key: LSTMs, other attentions, GNMT's
-architecture and the decoder that starts from the encoder's state are not built. A key that
-would change the model is never ignored. These names are accepted for ours:
+TF-NMT's own files (iwslt15, wmt16 and the two of wmt16_gnmt) load as they are, and so do the
+authors' for the paper's models (`joint_model_type` dvae, dsimple or baseline). Where a file of
+TF-NMT is silent, TF-NMT's defaults hold: `pass_hidden_state` true, `init_op` uniform and so on.
+The authors' files for the continuous models are refused. A key that would change the model is
+never ignored. These names are accepted for ours:
 """
 
 

@@ -23,13 +23,11 @@ _WHY_NOT_CONTINUOUS = "the continuous variants are not part of the published pap
 IGNORED: dict[str, str] = {
     "time_major": "tensors are batch-major",
     "colocate_gradients_with_ops": "TensorFlow 2 places gradients itself",
-    "forget_bias": "a GRU has no forget gate",
     "num_gpus": "distribute says which devices train",
     "num_inter_threads": "TensorFlow chooses",
     "num_intra_threads": "TensorFlow chooses",
     "log_device_placement": "--verbose shows TensorFlow's own messages",
     "scope": "there are no variable scopes",
-    "residual": "there are no residual connections",
     "Qx_encoder": "it belongs to the continuous variants",
     "Qx_decoder": "it belongs to the continuous variants",
     "Qx_covariance": "it belongs to the continuous variants",
@@ -37,55 +35,56 @@ IGNORED: dict[str, str] = {
     "jobid": "a run is one job",
     "num_workers": "distribute says which devices train",
     "override_loaded_hparams": "flags always win over files",
-    "init_weight": "weights start as in the authors' runs",
-    "init_op": "weights start as in the authors' runs",
-    "output_attention": "decoder_style decides",
     "check_special_token": "vocabularies are always checked",
-    "infer_mode": "beam_width and sampling_temperature decide",
     "num_sampled_softmax": "the softmax is always full",
     "use_char_encode": "text is in subwords or words",
-    "language_model": "model_type decides",
-    "coverage_penalty_weight": "there is no coverage penalty",
     # What TF-NMT itself adds to the file in its out_dir.
     "best_bleu": "it is the state of an old run",
     "best_bleu_dir": "it is the state of an old run",
     "avg_best_bleu": "it is the state of an old run",
     "avg_best_bleu_dir": "it is the state of an old run",
     "epoch_step": "it is the state of an old run",
-    "num_encoder_residual_layers": "there are no residual connections",
-    "num_decoder_residual_layers": "there are no residual connections",
     "src_vocab_file": "vocab_prefix names the files",
     "tgt_vocab_file": "vocab_prefix names the files",
     "src_vocab_size": "the vocabulary files tell",
     "tgt_vocab_size": "the vocabulary files tell",
-    "src_embed_file": "embeddings are trained",
-    "tgt_embed_file": "embeddings are trained",
+    "num_enc_emb_partitions": "embeddings are not partitioned",
+    "num_dec_emb_partitions": "embeddings are not partitioned",
 }
+
+# What TF-NMT assumes where its files and flags are silent, as far as we assume something else.
+DEFAULTS: dict[str, Any] = {
+    "model_type": "cond",
+    "decoder_style": "tf_nmt",
+    "num_units": 32,
+    "num_layers": 2,
+    "encoder_type": "uni",
+    "attention": "",
+    "unit_type": "lstm",
+    "pass_hidden_state": True,
+    "init_op": "uniform",
+    "dropout": 0.2,
+    "optimizer": "sgd",
+    "learning_rate": 1.0,
+    "max_gradient_norm": 5.0,
+    "batch_size": 128,
+    "num_train_steps": 12000,
+    "check_convergence_every": 0,
+    "num_buckets": 5,
+    "subword_option": "",
+    "infer_batch_size": 32,
+    "beam_width": 0,
+    "length_penalty_weight": 0.0,
+}
+# A file with one of these, and without a model_type, is TF-NMT's own.
+_MARKS = ("time_major", "colocate_gradients_with_ops")
+_MODELS = ("model_type", "joint_model_type", "decoder_style", "base")
 
 # Key -> (the values that are fine, why others are refused).
 REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "unit_type": (("gru",), "the paper's cells are GRUs, so use gru"),
-    "attention": (("bahdanau",), "the paper's attention is Bahdanau's, so use bahdanau"),
-    "attention_architecture": (("standard",), "GNMT's are not built, so use standard"),
-    "encoder_type": (("bi",), "the paper's encoder is bidirectional, so use bi"),
-    "residual": ((False, None), "residual connections are not built, so use false"),
-    "pass_hidden_state": (
-        (False,),
-        "the decoder starts from z or from zeros, as in the paper, so use false",
-    ),
-    "embed_prefix": ((None,), "vectors are trained, never read from files, so leave it out"),
+    "unit_type": (("gru", "lstm", "layer_norm_lstm"), "use one of the others, such as lstm"),
     "num_sampled_softmax": ((0, None), "the softmax is always full, so use 0"),
     "use_char_encode": ((False, None), "a model of characters is not built, so use false"),
-    "language_model": ((False, None), "a model needs a source, so use false"),
-    "coverage_penalty_weight": ((0, None), "the paper's search has none, so use 0"),
-    "output_attention": (
-        (True, None),
-        "every decoder_style reads the attention's output, so use true",
-    ),
-    "num_encoder_residual_layers": ((0, None), "residual connections are not built, so use 0"),
-    "num_decoder_residual_layers": ((0, None), "residual connections are not built, so use 0"),
-    "src_embed_file": ((None,), "vectors are trained, never read from files, so leave it out"),
-    "tgt_embed_file": ((None,), "vectors are trained, never read from files, so leave it out"),
 }
 
 # TF-NMT writes null where it means "not set".
@@ -97,6 +96,10 @@ NULL_IS_DEFAULT = (
     "num_decoder_layers",
     "decay_scheme",
     "warmup_steps",
+    "residual",
+    "language_model",
+    "output_attention",
+    "coverage_penalty_weight",
 )
 # And an empty text where it means "no file".
 EMPTY_IS_NULL = (
@@ -112,6 +115,25 @@ EMPTY_IS_NULL = (
 )
 
 
+def is_tf_nmt(values: Mapping[str, Any]) -> bool:
+    """Return whether the settings of a file are TF-NMT's own, not the authors' or ours."""
+    return any(k in values for k in _MARKS) and not any(k in values for k in _MODELS)
+
+
+def residual_layers(
+    encoder_type: str, *, encoder_layers: int, decoder_layers: int
+) -> tuple[int, int]:
+    """Return how many layers of encoder and decoder, from the top, have residual connections.
+
+    TF-NMT's num_encoder_residual_layers and num_decoder_residual_layers.
+    """
+    if encoder_type != "gnmt":
+        return encoder_layers - 1, decoder_layers - 1
+    # The first layer above both directions reads something of another size.
+    below = encoder_layers - 2
+    return below, below if encoder_layers == decoder_layers else decoder_layers - 1
+
+
 def translate(
     layer: Mapping[str, Any], *, where: Callable[[str], str], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -123,8 +145,9 @@ def translate(
     for key, value in layer.items():
         value = None if value == "" and key in EMPTY_IS_NULL else value
         _refuse(key, value, where=where)
-        if key in IGNORED:
-            sentence = f"{key} has no meaning here and is ignored: {IGNORED[key]}."
+        ignored = IGNORED.get(key) or _follows(key, value, layer, where=where)
+        if ignored:
+            sentence = f"{key} has no meaning here and is ignored: {ignored}."
             warnings.warn(f"{where(key)}{sentence}", stacklevel=5)
         elif key in ALIASES:
             name, values = ALIASES[key]
@@ -144,12 +167,53 @@ def translate(
             result[name] = new
         else:
             result[key] = _translate_value(key, value, defaults=defaults)
+    _set_search(result, layer.get("infer_mode"))
     if result.get("num_layers") is not None:
         # In TF-NMT, too, the special names win over the general one.
         for name in ("num_encoder_layers", "num_decoder_layers"):
             if layer.get(name) is None:
                 result[name] = result["num_layers"]
     return result
+
+
+def _set_search(result: dict[str, Any], infer_mode: str | None) -> None:
+    """Let infer_mode decide between the settings of searches, as in TF-NMT."""
+    if infer_mode in ("greedy", "sample"):
+        result["beam_width"] = 0
+    if infer_mode in ("greedy", "beam_search"):
+        result["sampling_temperature"] = 0.0
+
+
+def _follows(
+    key: str, value: Any, layer: Mapping[str, Any], *, where: Callable[[str], str]
+) -> str:
+    """Return why a key of a file says nothing new; refuse what contradicts its other keys."""
+    expected: Any = None
+    if key in ("init_op", "init_weight") and "joint_model_type" in layer:
+        return "weights start as in the authors' runs"
+    if key in ("num_encoder_residual_layers", "num_decoder_residual_layers"):
+        expected = 0
+        depths: list[Any] = [layer.get(f"num_{side}_layers") for side in ("encoder", "decoder")]
+        if layer.get("residual") and None not in depths:
+            found = residual_layers(
+                layer.get("encoder_type", "uni"),
+                encoder_layers=depths[0],
+                decoder_layers=depths[1],
+            )
+            expected = found["decoder" in key]
+        why = "it follows from residual"
+    elif key in ("src_embed_file", "tgt_embed_file"):
+        prefix = layer.get("embed_prefix")
+        expected = f"{prefix}.{layer.get(key[:3])}" if prefix else None
+        why = "embed_prefix names the files"
+    else:
+        return ""
+    if value not in (None, expected):
+        shown = json.dumps(expected)
+        raise UserError(
+            f"{where(key)}{key} {json.dumps(value)} is not supported: {why}, so use {shown}."
+        )
+    return why
 
 
 def _translate_value(key: str, value: Any, *, defaults: Mapping[str, Any]) -> Any:

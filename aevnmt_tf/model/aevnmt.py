@@ -50,7 +50,7 @@ class Aevnmt(keras.Model):
         emb_x: source embeddings, shared by the language model and the encoder.
         emb_y: target embeddings, or None to share the source's (one vocabulary for both).
         encoder: nets.Encoder, or None.
-        decoder: one of nets.DECODERS, or None.
+        decoder: nets.PaperDecoder or one of TF-NMT's forms, or None.
         source_lm: nets.SourceLM or None.
         prior: one of nets.PRIORS, or None without z.
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.

@@ -4,8 +4,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import keras
+
 from aevnmt_tf import nets
-from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.hparams import Hparams, tf_nmt_names
 from aevnmt_tf.model.aevnmt import Aevnmt, Rates
 
 LATENT = ("aevnmt", "vnmt", "vae")
@@ -40,16 +42,24 @@ def build(
         **_joint_parts(hp, x_vocab_size, packed=packed),
         **_bags_of_words(hp, x_vocab_size, y_vocab_size),
     }
-    return cls(
+    model = cls(
         **parts, rates=rates, seed=hp.random_seed, num_rows=hp.batch_size, name=hp.model_type
     )
+    if hp.init_op is not None:
+        _initialize(model, hp)
+    return model
 
 
 def _sizes(hp: Hparams) -> dict[str, Any]:
-    """Return what every recurrent net is given."""
+    """Return what every net that reads sentences is given."""
     z_size = hp.z_dim if hp.model_type in LATENT else None
     size = hp.num_units
     return {"input_size": size, "units": size, "z_size": z_size, "reset": hp.gru_reset}
+
+
+def _stack_sizes(hp: Hparams) -> dict[str, Any]:
+    """Return what encoder, decoder and source LM are given."""
+    return {**_sizes(hp), "unit": hp.unit_type, "forget_bias": hp.forget_bias}
 
 
 def _translation_parts(
@@ -57,30 +67,93 @@ def _translation_parts(
 ) -> dict[str, Any]:
     """Return the embeddings, and the encoder and decoder of all systems but a vae."""
     size, emb_y = hp.num_units, None
-    embedding = functools.partial(nets.Embedding, units=size, stddev=hp.embedding_stddev)
+    kind = nets.Embedding if hp.embed_prefix is None else nets.GivenEmbedding
+    embedding = functools.partial(kind, units=size, stddev=hp.embedding_stddev)
     if hp.model_type == "vae":
         return {"emb_x": embedding(vocab_size=x_vocab_size, name="emb_x")}
     if not hp.share_vocab:
         emb_y = embedding(vocab_size=y_vocab_size, name="emb_y")
-    decoder = nets.DECODERS[hp.decoder_style](
-        memory_size=2 * size,
-        vocab_size=y_vocab_size,
-        num_layers=hp.num_decoder_layers,
-        packed=packed,
-        label_smoothing=hp.label_smoothing,
-        tied=hp.tie_embeddings,
-        feed_z=hp.feed_z,
-        name="decoder",
-        **_sizes(hp),
-    )
-    # TF-NMT counts a bidirectional layer as two.
-    layers = hp.num_encoder_layers // 2
+    decoder, options = _decoder_form(hp)
+    memory_size = 2 * size if hp.encoder_type == "bi" else size
     return {
         "emb_x": embedding(vocab_size=x_vocab_size, name="emb_x"),
         "emb_y": emb_y,
-        "encoder": nets.Encoder(num_layers=layers, name="encoder", **_sizes(hp)),
-        "decoder": decoder,
+        "encoder": _encoder(hp),
+        "decoder": decoder(
+            memory_size=memory_size,
+            vocab_size=y_vocab_size,
+            num_layers=hp.num_decoder_layers,
+            packed=packed,
+            label_smoothing=hp.label_smoothing,
+            tied=hp.tie_embeddings,
+            feed_z=hp.feed_z,
+            name="decoder",
+            **options,
+            **_stack_sizes(hp),
+        ),
     }
+
+
+def _encoder(hp: Hparams) -> nets.Encoder | nets.TfNmtEncoder | nets.SilentEncoder:
+    """Return the paper's encoder, or TF-NMT's where that is another."""
+    if hp.language_model:
+        return nets.SilentEncoder(name="encoder")
+    depth = hp.num_encoder_layers
+    one_layer = hp.encoder_type == "bi" and depth == 2 and not hp.pass_hidden_state
+    if hp.decoder_style == "paper" or one_layer:
+        # TF-NMT counts a bidirectional layer as two.
+        return nets.Encoder(num_layers=depth // 2, name="encoder", **_stack_sizes(hp))
+    both, above = {"uni": (0, depth), "bi": (depth // 2, 0), "gnmt": (1, depth - 1)}[
+        hp.encoder_type
+    ]
+    residual = _residual_layers(hp)[0]
+    return nets.TfNmtEncoder(
+        num_both=both,
+        num_layers=above,
+        residual_both=residual // 2 if hp.encoder_type == "bi" else 0,
+        residual_layers=residual if above else 0,
+        pass_hidden_state=hp.pass_hidden_state,
+        name="encoder",
+        **_stack_sizes(hp),
+    )
+
+
+def _decoder_form(hp: Hparams) -> tuple[type[nets.Decoder], dict[str, Any]]:
+    """Return the decoder's class and the options that only this class has."""
+    if hp.decoder_style == "paper":
+        return nets.PaperDecoder, {}
+    options = {
+        "residual_layers": _residual_layers(hp)[1],
+        "pass_hidden_state": hp.pass_hidden_state,
+    }
+    if not hp.attention:
+        return nets.PlainDecoder, options
+    options["attention"] = hp.attention
+    if hp.attention_architecture == "standard":
+        return nets.TfNmtDecoder, {**options, "output_attention": hp.output_attention}
+    return nets.GnmtDecoder, {**options, "new_context": hp.attention_architecture == "gnmt_v2"}
+
+
+def _residual_layers(hp: Hparams) -> tuple[int, int]:
+    if not hp.residual:
+        return 0, 0
+    return tf_nmt_names.residual_layers(
+        hp.encoder_type,
+        encoder_layers=hp.num_encoder_layers,
+        decoder_layers=hp.num_decoder_layers,
+    )
+
+
+def _initialize(model: Aevnmt, hp: Hparams) -> None:
+    """Give matrices and embeddings the values that init_op says, as TF-NMT does."""
+    initializers: dict[str, Callable[[], keras.initializers.Initializer]] = {
+        "uniform": lambda: keras.initializers.RandomUniform(-hp.init_weight, hp.init_weight),
+        "glorot_uniform": keras.initializers.GlorotUniform,
+        "glorot_normal": keras.initializers.GlorotNormal,
+    }
+    for weight in model.trainable_variables:
+        if weight.name.endswith(("kernel", "embeddings", "projection")) or weight.name == "v":
+            weight.assign(initializers[hp.init_op]()(weight.shape, dtype=weight.dtype))
 
 
 def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, Any]:
@@ -94,7 +167,7 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
             tied=hp.tie_embeddings,
             feed_z=hp.feed_z,
             name="source_lm",
-            **_sizes(hp),
+            **_stack_sizes(hp),
         )
     if hp.model_type == "vnmt":
         sizes = _sizes(hp)

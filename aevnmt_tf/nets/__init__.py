@@ -4,7 +4,7 @@ They know sizes, never settings.
 """
 
 from aevnmt_tf.nets.bag_of_words import BagOfWords
-from aevnmt_tf.nets.decoder import DECODERS, Decoder, DecoderState, PaperDecoder, TfNmtDecoder
+from aevnmt_tf.nets.decoder import Decoder, DecoderState, PaperDecoder, TfNmtDecoder
 from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
 from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.encoder import Encoder
@@ -27,9 +27,13 @@ from aevnmt_tf.nets.priors import (
 )
 from aevnmt_tf.nets.recurrent import GRU, BiGRU, Noise
 from aevnmt_tf.nets.source_lm import SourceLM
+from aevnmt_tf.nets.tf_nmt.given_embedding import GivenEmbedding
+from aevnmt_tf.nets.tf_nmt.gnmt_decoder import GnmtDecoder
+from aevnmt_tf.nets.tf_nmt.plain_decoder import PlainDecoder
+from aevnmt_tf.nets.tf_nmt.silent_encoder import SilentEncoder
+from aevnmt_tf.nets.tf_nmt.tf_nmt_encoder import TfNmtEncoder
 
 __all__ = [
-    "DECODERS",
     "GRU",
     "PRIORS",
     "BagOfWords",
@@ -42,6 +46,8 @@ __all__ = [
     "Encoder",
     "GaussianNetwork",
     "GaussianPrior",
+    "GivenEmbedding",
+    "GnmtDecoder",
     "MixturePrior",
     "LatentPart",
     "Memory",
@@ -49,11 +55,14 @@ __all__ = [
     "NormalisedGaussianNetwork",
     "OutputLayer",
     "PaperDecoder",
+    "PlainDecoder",
     "PointNetwork",
     "Prior",
     "SentenceNetwork",
     "Sides",
+    "SilentEncoder",
     "SourceLM",
     "StandardNormal",
     "TfNmtDecoder",
+    "TfNmtEncoder",
 ]

@@ -11,20 +11,43 @@ candidate). `parts` cuts a recurrent kernel [H, 3H] into the matrices of a step'
 in every step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from aevnmt_tf.nets.matrix_products import apart, times
+from aevnmt_tf.nets.tf_nmt.lstm_cells import BasicLSTM, LayerNormLSTM
 
 Tensors = Sequence[tf.Tensor]
+Extra = tuple[str, tuple[int, ...], "str | Callable[..., tf.Tensor]"]
+
+
+def open_gates(shape: tuple[int, ...], dtype: str | None = None) -> tf.Tensor:
+    """Return biases that open the gates: ones.
+
+    The candidate's is zero, and so is the second bias (reset after).
+    """
+    units = shape[-1] // 3
+    row = tf.concat([tf.ones([2 * units], dtype), tf.zeros([units], dtype)], axis=0)
+    return row if len(shape) == 1 else tf.stack([row, tf.zeros_like(row)])
 
 
 class ResetBefore:
     """The reset gate acts on the state, before the recurrent product."""
 
-    biases = 1
+    blocks = (2, 1)  # the gates and the candidate, in units
+    state_parts = 1  # the size of a state, in units
     num_saved = 2
+
+    @staticmethod
+    def extras(units: int) -> list[Extra]:
+        """Return name, shape and initializer of the weights beside the kernels."""
+        return [("bias", (3 * units,), open_gates)]
+
+    @staticmethod
+    def biases(bias: tf.Tensor) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        """Return what is added to x, and the second bias, which a step adds."""
+        return bias, None
 
     @staticmethod
     def parts(kernel: tf.Tensor) -> Tensors:
@@ -49,7 +72,7 @@ class ResetBefore:
 
     @staticmethod
     def gradient(
-        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors
+        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors, _: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Return gradients of x, of what was added to x before the gates, and of h.
 
@@ -84,8 +107,19 @@ class ResetBefore:
 class ResetAfter:
     """The reset gate acts after the recurrent product, so that a step has only one."""
 
-    biases = 2
+    blocks = (2, 1)
+    state_parts = 1
     num_saved = 3
+
+    @staticmethod
+    def extras(units: int) -> list[Extra]:
+        """Return as ResetBefore.extras."""
+        return [("bias", (2, 3 * units), open_gates)]
+
+    @staticmethod
+    def biases(bias: tf.Tensor) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        """Return the first bias [3H] and the second [1, 3H]."""
+        return bias[0], bias[1:]
 
     @staticmethod
     def parts(kernel: tf.Tensor) -> Tensors:
@@ -107,7 +141,7 @@ class ResetAfter:
 
     @staticmethod
     def gradient(
-        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors
+        d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, parts: Tensors, _: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Return as ResetBefore.gradient."""
         zr, c, inner_c = saved
@@ -143,5 +177,15 @@ def transposed(parts: Tensors) -> list[tf.Tensor]:
     return ready([tf.transpose(part) for part in parts])
 
 
-Cell = type[ResetBefore] | type[ResetAfter]
-CELLS: dict[str, Cell] = {"before": ResetBefore, "after": ResetAfter}
+Cell = ResetBefore | ResetAfter | BasicLSTM
+RESETS: dict[str, type[ResetBefore] | type[ResetAfter]] = {
+    "before": ResetBefore,
+    "after": ResetAfter,
+}
+
+
+def make_cell(unit: str, *, reset: str, forget_bias: float) -> Cell:
+    """Return the cell of a unit_type: gru, lstm or layer_norm_lstm."""
+    if unit == "gru":
+        return RESETS[reset]()
+    return {"lstm": BasicLSTM, "layer_norm_lstm": LayerNormLSTM}[unit](forget_bias)

@@ -18,7 +18,7 @@ class Encoder(RecurrentStack):
     s_1^m = BiGRU(f_1^m, s_0; theta_bigru-x)             Eq. (gen-bigru-x)
 
     DEVIATION: with several layers each reads both directions of the one below; in TF-NMT's `bi`
-    the layers of a direction are a stack of their own. The paper has one layer.
+    the layers of a direction are a stack of their own (TfNmtEncoder). The paper has one layer.
     """
 
     gru = BiGRU

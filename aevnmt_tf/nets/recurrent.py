@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import CELLS, Cell, ready, transposed
+from aevnmt_tf.nets.cells import Cell, make_cell, ready, transposed
 from aevnmt_tf.nets.embedding import Words
 from aevnmt_tf.nets.matrix_products import compute, project
 
@@ -26,32 +26,22 @@ Length: TypeAlias = "tf.Tensor | int"
 Arrays = tuple[tf.TensorArray, ...]
 
 
-def gru_initializer(fan_in: int) -> Callable[..., tf.Tensor]:
-    """Return a Glorot-uniform initializer as TF 1's GRUCell has it.
+def glorot_blocks(fan_in: int, blocks: tuple[int, ...]) -> Callable[..., tf.Tensor]:
+    """Return a Glorot-uniform initializer as TF 1's cells have it.
 
-    Gates are [fan_in, 2H], the candidate [fan_in, H], fan_in = in + H.
+    A GRU's gates are [fan_in, 2H], its candidate [fan_in, H], fan_in = in + H.
     """
 
     def initialize(shape: tuple[int, ...], dtype: str | None = None) -> tf.Tensor:
-        rows, units = shape[0], shape[-1] // 3
-        blocks = [
+        rows, units = shape[0], shape[-1] // sum(blocks)
+        parts = [
             keras.initializers.RandomUniform(-limit, limit)((rows, columns), dtype=dtype)
-            for columns in (2 * units, units)
+            for columns in (block * units for block in blocks)
             for limit in (math.sqrt(6.0 / (fan_in + columns)),)
         ]
-        return tf.concat(blocks, axis=-1)
+        return tf.concat(parts, axis=-1)
 
     return initialize
-
-
-def bias_initializer(shape: tuple[int, ...], dtype: str | None = None) -> tf.Tensor:
-    """Return biases that open the gates: ones.
-
-    The candidate's is zero, and so is the second bias (reset after).
-    """
-    units = shape[-1] // 3
-    row = tf.concat([tf.ones([2 * units], dtype), tf.zeros([units], dtype)], axis=0)
-    return row if len(shape) == 1 else tf.stack([row, tf.zeros_like(row)])
 
 
 def run_gru(
@@ -60,14 +50,14 @@ def run_gru(
     """Return the states of a recurrence.
 
     Args:
-        x: [T, B, 3H] projected inputs, first bias included.
-        start: [B, H] initial states.
+        x: [T, B, 3H] projected inputs, first bias included; [T, B, 4H] of an LSTM.
+        start: [B, H] initial states; [B, 2H] of an LSTM.
         kernel: [H, 3H] recurrent kernel.
         bias: [1, 3H] second bias, or None where the cell has none.
-        cell: one of `cells.CELLS`.
+        cell: of `cells.make_cell`.
 
     Returns:
-        [T, B, H].
+        [T, B, H]; [T, B, 2H] of an LSTM.
     """
     weights = (kernel,) if bias is None else (kernel, bias)
 
@@ -91,7 +81,7 @@ def run_gru(
 
             def backward(t: tf.Tensor, d_h: tf.Tensor, kept: Arrays) -> tuple:
                 d_x, d_inner, d_h = cell.gradient(
-                    d_h + d_states[t], before[t], [s[t] for s in saved], back
+                    d_h + d_states[t], before[t], [s[t] for s in saved], back, bias
                 )
                 return t - 1, d_h, write(kept, t, (d_x, d_inner))
 
@@ -119,29 +109,43 @@ def write(kept: Arrays, t: tf.Tensor, values: Sequence[tf.Tensor]) -> Arrays:
     return tuple(array.write(t, value) for array, value in zip(kept, values, strict=True))
 
 
+def outputs_of(states: tf.Tensor, units: int) -> tf.Tensor:
+    """Return h [..., H] of states, which are h itself (GRU) or [h; c] (LSTM)."""
+    return states if states.shape[-1] == units else states[..., :units]
+
+
 class GRUWeights(keras.layers.Layer):
-    """What every GRU layer has: weights for each direction, and the projection of inputs."""
+    """What every recurrent layer has: weights of each direction, the projection of inputs."""
 
     directions: tuple[str, ...] = ("",)
 
     def __init__(
-        self, *, input_size: int, units: int, reset: str = "before", **kwargs: Any
+        self,
+        *,
+        input_size: int,
+        units: int,
+        reset: str = "before",
+        unit: str = "gru",
+        forget_bias: float = 1.0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.input_size = input_size
         self.units = units
         self.reset = reset
-        self.cell = CELLS[reset]
+        self.unit = unit
+        self.forget_bias = forget_bias
+        self.cell = make_cell(unit, reset=reset, forget_bias=forget_bias)
 
     def build(self, *_: Any) -> None:
         """Create kernel [in, 3H], recurrent_kernel [H, 3H] and bias for each direction."""
-        initializer = gru_initializer(self.input_size + self.units)
-        bias_shape = (3 * self.units,) if self.cell.biases == 1 else (2, 3 * self.units)
+        blocks, columns = self.cell.blocks, sum(self.cell.blocks) * self.units
+        initializer = glorot_blocks(self.input_size + self.units, blocks)
         for prefix in self.directions:
             for name, shape, init in (
-                ("kernel", (self.input_size, 3 * self.units), initializer),
-                ("recurrent_kernel", (self.units, 3 * self.units), initializer),
-                ("bias", bias_shape, bias_initializer),
+                ("kernel", (self.input_size, columns), initializer),
+                ("recurrent_kernel", (self.units, columns), initializer),
+                *self.cell.extras(self.units),
             ):
                 weight = self.add_weight(name=prefix + name, shape=shape, initializer=init)
                 setattr(self, prefix + name, weight)
@@ -149,25 +153,23 @@ class GRUWeights(keras.layers.Layer):
 
     def weights_of(
         self, prefix: str = ""
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor | None]:
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor | None, tf.Tensor | None]:
         """Return a direction's weights to compute with.
 
         Kernel [in, 3H], recurrent kernel [H, 3H], first bias [3H], second bias [1, 3H] or None.
         """
-        kernel, recurrent, bias = (
-            compute(self, getattr(self, prefix + name))
-            for name in ("kernel", "recurrent_kernel", "bias")
+        names = ["kernel", "recurrent_kernel", *(e[0] for e in self.cell.extras(self.units))]
+        kernel, recurrent, *extras = (
+            compute(self, getattr(self, prefix + name)) for name in names
         )
-        if self.cell.biases == 1:
-            return kernel, recurrent, bias, None
-        return kernel, recurrent, bias[0], bias[1:]
+        return kernel, recurrent, *self.cell.biases(*extras)
 
     def run(self, inputs: Sequence[tf.Tensor | Words], start: tf.Tensor) -> list[tf.Tensor]:
-        """Return states [B, T, H] for each direction.
+        """Return states [B, T, H] for each direction, of an LSTM [B, T, 2H].
 
         Args:
             inputs: [B, T, in] or Words, for each direction.
-            start: [B, H], the same for all.
+            start: [B, H], the same for all; of an LSTM [B, 2H].
         """
         found = []
         for prefix, sequence in zip(self.directions, inputs, strict=True):
@@ -183,8 +185,8 @@ class GRUWeights(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        sizes = {"input_size": self.input_size, "units": self.units, "reset": self.reset}
-        return {**super().get_config(), **sizes}
+        names = ("input_size", "units", "reset", "unit", "forget_bias")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -198,6 +200,12 @@ class GRU(GRUWeights):
         self, inputs: tf.Tensor, start: tf.Tensor, dropout: tf.Tensor | None = None
     ) -> tf.Tensor:
         """See the class."""
+        return outputs_of(self.states(inputs, start, dropout), self.units)
+
+    def states(
+        self, inputs: tf.Tensor, start: tf.Tensor, dropout: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Return all of the states, which of an LSTM are [h; c]: [B, T, 2H]."""
         inputs, start = compute(self, inputs), compute(self, start)
         if dropout is not None:
             inputs *= compute(self, dropout)
@@ -210,7 +218,7 @@ class GRU(GRUWeights):
     def step(self, inputs: tf.Tensor, state: tf.Tensor) -> tf.Tensor:
         """Return the new state after one step, for inputs [B, in] and state [B, H]."""
         kernel, recurrent, bias, second = self.weights_of()
-        x = tf.matmul(compute(self, inputs), kernel) + bias
+        x = project(compute(self, inputs), kernel, bias)
         return self.cell.step(x, compute(self, state), self.cell.parts(recurrent), second)[0]
 
 
@@ -247,6 +255,7 @@ class BiGRU(GRUWeights):
                 dropout = compute(self, dropout)
                 forward, backward = forward * dropout[:, :, 0], backward * dropout[:, :, 1]
             backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
-        forward, backward = self.run([forward, backward], start)
+        states = self.run([forward, backward], start)
+        forward, backward = (outputs_of(each, self.units) for each in states)
         backward = tf.reverse_sequence(backward, lengths, seq_axis=1)
         return tf.concat([forward, backward], axis=-1)

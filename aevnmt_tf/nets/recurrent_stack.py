@@ -5,7 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.recurrent import GRU, GRUWeights, Length, Noise
+from aevnmt_tf.nets.cells import make_cell
+from aevnmt_tf.nets.recurrent import GRU, GRUWeights, Length, Noise, outputs_of
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -75,6 +76,8 @@ class RecurrentStack(keras.layers.Layer):
         z_size: Z, or None for a start from zeros.
         reset: "before" or "after", the reset gate's place.
         feed_z: whether the first layer reads z at every step, after its other inputs.
+        unit: "gru", "lstm" or "layer_norm_lstm"; z starts both h and c of an LSTM.
+        forget_bias: of an LSTM.
     """
 
     gru: type[GRUWeights] = GRU
@@ -87,6 +90,8 @@ class RecurrentStack(keras.layers.Layer):
         "z_size",
         "reset",
         "feed_z",
+        "unit",
+        "forget_bias",
     )
 
     def __init__(
@@ -98,6 +103,8 @@ class RecurrentStack(keras.layers.Layer):
         z_size: int | None = None,
         reset: str = "before",
         feed_z: bool = False,
+        unit: str = "gru",
+        forget_bias: float = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -107,27 +114,40 @@ class RecurrentStack(keras.layers.Layer):
         self.z_size = z_size
         self.reset = reset
         self.feed_z = feed_z
+        self.unit = unit
+        self.forget_bias = forget_bias
 
     def make_layers(self) -> None:
-        """Make the initial states and the GRUs."""
+        """Make the initial states and the recurrent layers."""
+        self.make_start(self.num_layers)
+        self.grus = [
+            self.make_layer(self.gru, self.size_below(k), numbered(self.gru_label, k))
+            for k in range(self.num_layers)
+        ]
+
+    def make_layer(self, kind: type[GRUWeights], input_size: int, name: str) -> GRUWeights:
+        """Return a layer with this stack's units; `gru` in its name becomes what they are."""
+        return kind(
+            input_size=input_size,
+            units=self.units,
+            reset=self.reset,
+            unit=self.unit,
+            forget_bias=self.forget_bias,
+            name=name.replace("gru", self.unit),
+            dtype=self.dtype_policy,
+        )
+
+    def make_start(self, num_layers: int) -> None:
+        """Make the initial states."""
+        cell = make_cell(self.unit, reset=self.reset, forget_bias=self.forget_bias)
         self.start = InitialState(
             label=self.start_label,
-            units=self.units,
-            num_layers=self.num_layers,
+            units=self.units * cell.state_parts,
+            num_layers=num_layers,
             z_size=self.z_size,
             name=self.start_label.replace("init", "start"),
             dtype=self.dtype_policy,
         )
-        self.grus = [
-            self.gru(
-                input_size=self.size_below(k),
-                units=self.units,
-                reset=self.reset,
-                name=numbered(self.gru_label, k),
-                dtype=self.dtype_policy,
-            )
-            for k in range(self.num_layers)
-        ]
 
     def size_below(self, k: int) -> int:
         """Return the size of what layer k (from 0) reads."""
@@ -178,8 +198,8 @@ class RecurrentStack(keras.layers.Layer):
         for layer, old in zip(self.grus[first:], states[first:], strict=True):
             if dropout:
                 inputs *= dropout[layer.name]
-            inputs = layer.step(inputs, old)
-            new.append(inputs)
+            new.append(layer.step(inputs, old))
+            inputs = outputs_of(new[-1], self.units)
         return inputs, tuple(new)
 
     def noise_shapes(self, steps: Length) -> dict[str, tuple[Length, ...]]:

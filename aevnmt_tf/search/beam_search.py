@@ -5,20 +5,34 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, SearchProblem, length_penalty
+from aevnmt_tf.search.problem import (
+    MINUS_INFINITY,
+    Hypotheses,
+    Nest,
+    SearchProblem,
+    length_penalty,
+)
 from aevnmt_tf.search.vocabulary import best_continuations
 from aevnmt_tf.search.word_loop import WordLoop, run
 
+SMALLEST = 1e-30  # attention whose logarithm float32 has
+
 
 def beam(
-    problem: SearchProblem, *, width: int, n_best: int = 1, length_penalty_weight: float = 0.0
+    problem: SearchProblem,
+    *,
+    width: int,
+    n_best: int = 1,
+    length_penalty_weight: float = 0.0,
+    coverage_penalty_weight: float = 0.0,
 ) -> Hypotheses:
     """Search by a beam, with finished and live hypotheses kept apart.
 
     A hypothesis finishes if it is among the `width` best candidates of its step. A sentence
     stops when no live hypothesis can still become one of the n_best, or at its limit. An
     unfinished hypothesis is returned only where none has finished. A beam of width 1 stops as
-    soon as its hypothesis finishes: it is greedy search.
+    soon as its hypothesis finishes: it is greedy search. A coverage penalty needs the problem's
+    source_mask.
     """
     if not 1 <= n_best <= width:
         raise ValueError(f"n_best must be from 1 to the beam width {width}, not {n_best}")
@@ -30,8 +44,15 @@ def beam(
         live=tf.zeros([batch, 1]), num_finished=tf.zeros([batch], tf.int32), ends=ends
     )
 
-    weight = length_penalty_weight
-    advance = functools.partial(_advance, problem=problem, width=width, weight=weight)
+    advance = functools.partial(
+        _advance,
+        problem=problem,
+        width=width,
+        weight=length_penalty_weight,
+        coverage=coverage_penalty_weight,
+    )
+    if coverage_penalty_weight:
+        problem = _counting(problem)
     loop = run(problem, advance, carry=carry, width=width)
     return _trace_back(problem, loop)
 
@@ -55,7 +76,13 @@ class _Beam(NamedTuple):
 
 
 def _advance(
-    logits: tf.Tensor, loop: WordLoop, *, problem: SearchProblem, width: int, weight: float
+    logits: tf.Tensor,
+    loop: WordLoop,
+    *,
+    problem: SearchProblem,
+    width: int,
+    weight: float,
+    coverage: float,
 ) -> tuple[tf.Tensor, tf.Tensor, _Beam, tf.Tensor]:
     """Go from the live hypotheses to the next ones and to those that end here."""
     beam, length = loop.carry, loop.t + 1
@@ -73,7 +100,8 @@ def _advance(
     finishes = ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None]
     finishes = finishes[:, :width]  # [A, K]
     new = _Ends(
-        scores=tf.where(finishes, log_probs[:, :width] / penalty, MINUS_INFINITY),
+        scores=tf.where(finishes, log_probs[:, :width] / penalty, MINUS_INFINITY)
+        + _coverage_penalty(loop, parents[:, :width], weight=coverage),
         log_probs=log_probs[:, :width],
         step=tf.where(finishes, loop.t, -1),
         word=words[:, :width],
@@ -89,7 +117,7 @@ def _advance(
 
     at_limit = length >= loop.limits
     unfinished = _Ends(
-        scores=live / penalty,
+        scores=live / penalty + _coverage_penalty(loop, parents, weight=coverage),
         log_probs=live,
         step=tf.fill(tf.shape(live), loop.t),
         word=words,
@@ -99,7 +127,8 @@ def _advance(
     ends = _Ends(
         *(tf.where(take_them, x[:, :n_best], y) for x, y in zip(unfinished, ends, strict=True))
     )
-    # A hypothesis can at best reach its highest penalty without losing probability.
+    # A hypothesis can at best reach its highest penalty without losing probability, and have
+    # no coverage penalty.
     highest = tf.maximum(
         length_penalty(length + 1, weight=weight), length_penalty(loop.limits, weight=weight)
     )
@@ -108,6 +137,35 @@ def _advance(
     if width == 1:
         done |= num_finished > 0
     return words, parents, _Beam(live=live, num_finished=num_finished, ends=ends), done
+
+
+def _counting(problem: SearchProblem) -> SearchProblem:
+    """Return the problem with a state that sums up attention: (state, sums [N, Tx])."""
+    if problem.source_mask is None:
+        raise ValueError("a coverage penalty needs source_mask")
+
+    def step(memory: Nest, state: Nest, y: tf.Tensor) -> tuple[tf.Tensor, Nest, tf.Tensor]:
+        logits, inner, attention = problem.step(memory, state[0], y)
+        return logits, (inner, state[1] + tf.cast(attention, tf.float32)), attention
+
+    # Padding counts as covered.
+    start = tf.cast(~problem.source_mask, tf.float32)
+    return problem._replace(step=step, state=(problem.state, start))
+
+
+def _coverage_penalty(
+    loop: WordLoop, parents: tf.Tensor, *, weight: float
+) -> tf.Tensor | float:
+    """Return w sum_i log(min(1, sum_j a_ij)) of hypotheses made from `parents`: [A, K].
+
+    Wu et al. (2016), Eq. 14.
+    """
+    # DEVIATION: only hypotheses that end are scored with it; in TF-NMT live ones are, too.
+    if not weight:
+        return 0.0
+    sums = tf.reshape(loop.state[1], [tf.shape(loop.y)[0], loop.y.shape[1], -1])  # [A, k, Tx]
+    logs = tf.math.log(tf.clip_by_value(sums, SMALLEST, 1.0))
+    return weight * tf.gather(tf.reduce_sum(logs, axis=2), parents, batch_dims=1)
 
 
 def _candidates(

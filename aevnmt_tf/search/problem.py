@@ -30,6 +30,7 @@ class SearchProblem(NamedTuple):
     limits: tf.Tensor  # [B] int32: how many words a hypothesis may have; </s> counts
     min_length: int | None = None  # </s> is forbidden before this length (for benchmarks)
     with_attention: bool = False  # also return the attention of each word
+    source_mask: tf.Tensor | None = None  # [B, Tx] true on real tokens; for coverage alone
     sos: int = 1
     eos: int = 2
 

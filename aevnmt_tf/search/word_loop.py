@@ -23,7 +23,8 @@ class WordLoop(NamedTuple):
     history: tuple[tf.TensorArray, ...]  # words [B, K], parents [B, K], attention [B, K, Tx]
 
 
-# From logits [A * K, V] and the loop to words [A, K], parents [A, K], carry and done [A].
+# From logits [A * K, V] and the loop, its state the new one, to words [A, K], parents [A, K],
+# carry and done [A].
 Advance = Callable[[tf.Tensor, WordLoop], tuple[tf.Tensor, tf.Tensor, Nest, tf.Tensor]]
 
 
@@ -36,7 +37,7 @@ def run(problem: SearchProblem, advance: Advance, *, carry: Nest, width: int) ->
         logits, state, attention = problem.step(
             loop.memory, loop.state, tf.reshape(loop.y, [-1])
         )
-        words, parents, carry, done = advance(logits, loop)
+        words, parents, carry, done = advance(logits, loop._replace(state=state))
         records = [words, parents]
         if problem.with_attention:
             attention = tf.cast(attention, tf.float32)  # of a model that computes in half of it

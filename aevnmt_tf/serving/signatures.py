@@ -150,8 +150,9 @@ def make(translator, choices) -> dict[str, Signature]:
         DEFAULT: _translate(graph, choices.translate),
         "nbest": _nbest(graph, choices.nbest),
         "sample": _sample(graph, choices.sample),
-        "attention": _attention(graph, choices.translate),
     }
+    if all(member.model.decoder.has_attention for member in graph.members):
+        found["attention"] = _attention(graph, choices.translate)
     if len(graph.members) == 1:  # no ensemble
         found["score"] = _score(graph, choices.score_samples)
         if graph.model.posterior is not None:

@@ -96,10 +96,19 @@ class Reader:
     """The lines of a binary stream as text.
 
     Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
-    is translated first. Lines wait in `waiting` until their results come.
+    is translated first. Lines wait in `waiting` until their results come. With `only`, lines
+    whose numbers (from 0) are not in it are passed over.
     """
 
-    def __init__(self, stream: Any, *, name: str, errors: str = "strict"):
+    def __init__(
+        self,
+        stream: Any,
+        *,
+        name: str,
+        errors: str = "strict",
+        only: frozenset[int] | None = None,
+    ):
+        self._only = only
         self.problem: str | None = None
         self.waiting: collections.deque[str] = collections.deque()
         self._lines, self._name, self._errors = StreamLines(stream), name, errors
@@ -116,8 +125,13 @@ class Reader:
                         f"valid UTF-8; {ERRORS_ADVICE}."
                     )
                     return
-                self.waiting.append(decoded)
-                yield decoded
+                if self._only is None or number - 1 in self._only:
+                    self.waiting.append(decoded)
+                    yield decoded
+                if self._only is not None and number > max(self._only):
+                    return
+            if self._only is not None:
+                self.problem = f"--lines: {self._name} has no line {max(self._only)} (from 0)."
         except (OSError, EOFError, zlib.error) as error:
             self.problem = f"cannot read {self._name}: {error}."
 

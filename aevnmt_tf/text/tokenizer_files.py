@@ -25,10 +25,10 @@ def find(prefix: str | Path, lang: str, *, subword_option: str | None = None) ->
     Args:
       prefix: what vocab_prefix names.
       lang: the language, which ends the file's name.
-      subword_option: "spm" looks for models only, "" and "bpe" for vocabularies only, None
-        for either.
+      subword_option: "" and "bpe" look for vocabularies only; None and "spm" for a model, or
+        for a vocabulary, which with "spm" has TF-NMT's form: text is in pieces already.
     """
-    endings = {None: (".model", ""), "spm": (".model",)}.get(subword_option, ("",))
+    endings = (".model", "") if subword_option in (None, "spm") else ("",)
     for name in (lang, SHARED):
         for ending in endings:
             path = Path(f"{prefix}.{name}{ending}")
@@ -55,8 +55,9 @@ def load_prefix(
     Args:
       prefix: what vocab_prefix names.
       lang: the language, which ends the file's name.
-      subword_option: "spm" for a model, "" or "bpe" for a vocabulary whose words are written
-        so; None = what is there, and the .json file beside a vocabulary says how it is written.
+      subword_option: "spm" for a model, or a vocabulary of pieces; "" or "bpe" for a vocabulary
+        whose words are written so; None = what is there, and the .json file beside a vocabulary
+        says how it is written.
       sos: the word for <s> in a vocabulary file.
       eos: the word for </s> in a vocabulary file.
     """

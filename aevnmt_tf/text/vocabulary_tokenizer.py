@@ -12,7 +12,7 @@ from aevnmt_tf.storage import atomic_writes, text_files
 from aevnmt_tf.text import subwords, tokenizer_files
 from aevnmt_tf.text.tokenizer import UNK, Ids, Strings, Tokenizer
 
-SUBWORD_OPTIONS = ("", "bpe")
+SUBWORD_OPTIONS = ("", "bpe", "spm")
 NUM_SPECIAL = 3
 # What tf.strings.split splits at. A no-break space, for one, is part of a word.
 WHITESPACE = " \t\n\v\f\r"
@@ -23,7 +23,8 @@ class VocabularyTokenizer(Tokenizer):
 
     Args:
       words: the words in the order of their ids, <unk>, <s> and </s> first.
-      subword_option: "" for words, "bpe" where `@@` at a word's end joins it to the next.
+      subword_option: "" for words, "bpe" where `@@` at a word's end joins it to the next, "spm"
+        for SentencePiece's pieces, where U+2581 starts a word.
     """
 
     def __init__(self, words: Sequence[str], subword_option: str = ""):
@@ -31,7 +32,7 @@ class VocabularyTokenizer(Tokenizer):
         if subword_option not in SUBWORD_OPTIONS:
             raise UserError(
                 f'subword_option "{subword_option}" does not go with a vocabulary file: '
-                'use "" or "bpe", or a SentencePiece model for "spm".'
+                'use "", "bpe" or "spm".'
             )
         self._words = tuple(words)
         self._subword_option = subword_option
@@ -55,8 +56,8 @@ class VocabularyTokenizer(Tokenizer):
         """Return the tokenizer of a vocabulary file.
 
         Args:
-          path: the file; it starts with <unk>, sos and eos.
-          subword_option: "" or "bpe"; None = what PATH.json says, and "" without that file.
+          path: the file; without <unk>, sos and eos, these three come first.
+          subword_option: "", "bpe" or "spm"; None = what PATH.json says, else "".
           sos: the word for <s>.
           eos: the word for </s>.
         """
@@ -82,7 +83,7 @@ class VocabularyTokenizer(Tokenizer):
 
     @property
     def subword_option(self) -> str:
-        """How words are written: "" or "bpe"."""
+        """How words are written: "", "bpe" or "spm"."""
         return self._subword_option
 
     @property
@@ -117,6 +118,10 @@ class VocabularyTokenizer(Tokenizer):
         text = tf.strings.reduce_join(words, axis=1, separator=" ")  # [B]
         if self._subword_option == "bpe":
             text = tf.strings.regex_replace(text, subwords.BPE_END, r"\1")
+        if self._subword_option == "spm":
+            text = tf.strings.regex_replace(text, " ", "")
+            text = tf.strings.regex_replace(text, subwords.PIECE_START, " ")
+            text = tf.strings.strip(text)
         return text
 
 
@@ -124,7 +129,9 @@ def read_vocabulary(path: str | Path, *, sos: str = "<s>", eos: str = "</s>") ->
     """Return the words of a vocabulary file, checked."""
     words = list(text_files.read_lines(path))
     special = ("<unk>", sos, eos)
-    for number, expected in enumerate(special, 1):
+    # As in TF-NMT, a file without them gets them.
+    has_none = bool(words) and not any(word in special for word in words)
+    for number, expected in enumerate(() if has_none else special, 1):
         found = words[number - 1] if len(words) >= number else "the end of the file"
         if found != expected:
             raise UserError(
@@ -140,7 +147,7 @@ def read_vocabulary(path: str | Path, *, sos: str = "<s>", eos: str = "</s>") ->
                 f"{path}, line {number}: {word} is already on line {seen[word]}; remove one."
             )
         seen[word] = number
-    return words
+    return [*special, *words] if has_none else words
 
 
 def _stored_option(path: str | Path) -> str:

@@ -15,6 +15,7 @@ from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import Aevnmt
 from aevnmt_tf.storage import run_directory
 from aevnmt_tf.storage.atomic_writes import write, write_json
+from aevnmt_tf.text import word_vectors
 from aevnmt_tf.training import (
     collapse,
     distribution,
@@ -28,6 +29,7 @@ from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.stopping import StoppingRule
 from aevnmt_tf.training.training_loop import TrainingLoop, TrainingOutcome
 
+GIVEN_FROM = 3  # the words of embed_prefix come after <unk>, <s> and </s>
 PACKAGES = ("tensorflow", "keras", "tensorflow-probability", "tensorflow-text", "sacrebleu")
 
 
@@ -96,6 +98,14 @@ def _make_loop(
         write_json(out_dir / model_card.COUNTS, data.counts.to_dict())
     with strategy.scope():
         model = train_step.build(hp, x_tokenizer.vocab_size, y_tokenizer.vocab_size)
+        if hp.embed_prefix is not None:
+            sides = [(model.emb_x, x_tokenizer, hp.src), (model.emb_y, y_tokenizer, hp.tgt)]
+            for table, tokenizer, lang in sides[: 1 if hp.share_vocab else 2]:
+                words = tokenizer.pieces(range(GIVEN_FROM, tokenizer.vocab_size)).numpy()
+                path = f"{hp.embed_prefix}.{lang}"
+                table.given.assign(
+                    word_vectors.read(path, [w.decode() for w in words], size=hp.num_units)
+                )
     replicas = strategy.num_replicas_in_sync
     reporter.say(
         f"{hp.model_type}: {model.count_params():,} parameters,"

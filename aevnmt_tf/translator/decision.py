@@ -29,6 +29,13 @@ def check(graph: Graph, decoding: Decoding) -> None:
 def _check_parts(graph: Graph, decoding: Decoding) -> None:
     """Raise a UserError where a model lacks what the search needs, other than draws."""
     for member in graph.members:
+        decoder = member.model.decoder
+        has_attention = decoder is None or decoder.has_attention
+        if decoding.coverage_penalty_weight and not has_attention:
+            raise UserError(
+                'coverage_penalty_weight is about attention, and this model has attention "": '
+                "set it to 0."
+            )
         posterior = member.model.posterior
         if posterior is None and (decoding.num_z > 1 or decoding.z == "zero"):
             raise UserError(f"{_named(member)} has no z: leave z and num_z as they are.")
@@ -103,6 +110,7 @@ def search_with(
         limits=limits(x_len, decoding=decoding),
         min_length=decoding.force_length,
         with_attention=with_attention,
+        source_mask=tf.sequence_mask(x_len, tf.shape(x)[1]),
         sos=text.SOS,
         eos=text.EOS,
     )
@@ -117,7 +125,13 @@ def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) 
     if decoding.search in BEAMS:
         width = decoding.beam_width
         n_best = min(decoding.n_best, width)
-        return search.beam(problem, width=width, n_best=n_best, length_penalty_weight=weight)
+        return search.beam(
+            problem,
+            width=width,
+            n_best=n_best,
+            length_penalty_weight=weight,
+            coverage_penalty_weight=decoding.coverage_penalty_weight,
+        )
     if decoding.search == "mbr":
         raise ValueError("mbr chooses outside of the graph: run the search of `candidates`.")
     return search.sample(

@@ -51,6 +51,13 @@ class Decoding:
         rules=("beam", "greedy", "sample", "refine"),
         setting="length_penalty_weight",
     )
+    coverage_penalty_weight: float = _option(
+        0.0,
+        "w in w sum_i log(min(1, sum_j a_ij)), added to the score (GNMT)",
+        at_least=0,
+        rules=BEAMS,
+        setting="coverage_penalty_weight",
+    )
     n_best: int = _option(
         1, "translations per line", at_least=1, setting="num_translations_per_input"
     )
@@ -133,6 +140,7 @@ class Decoding:
             "search": "sample" if hp.sampling_temperature > 0 else kind,
             "beam_width": hp.beam_width or 1,
             "length_penalty_weight": hp.length_penalty_weight,
+            "coverage_penalty_weight": hp.coverage_penalty_weight,
             "n_best": hp.num_translations_per_input,
             "temperature": hp.sampling_temperature or 1.0,
             "max_length": hp.tgt_max_len_infer,

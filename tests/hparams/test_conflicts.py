@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.hparams.conflicts import PAPER_FORM
 from tests.hparams.refusals import refusal
 
 
@@ -84,6 +85,19 @@ def consistent(draw):
             v.pop("mono_prefix")
     if v.get("decoder_style") == "tf_nmt":
         v.pop("feed_z", None)
+    for name in ("infer_mode", "language_model", "embed_prefix"):
+        v.pop(name, None)
+    if any(name in v for name in PAPER_FORM):
+        v.pop("decoder_style", None)
+        v.pop("feed_z", None)
+    if v.get("unit_type", "gru") != "gru":
+        v.pop("gru_reset", None)
+    if v.get("model_type") not in ("cond", "joint"):
+        v.pop("pass_hidden_state", None)
+    if v.get("attention") == "":
+        v["attention"] = "luong"
+    if v.get("output_attention") is False:
+        v.pop("attention_architecture", None)
     if v.get("sampling_temperature"):
         v.pop("beam_width", None)
     for name in ("num_layers", "num_encoder_layers"):
@@ -293,3 +307,31 @@ def test_settings_of_z_are_harmless_without_z():
     of_z = {"KL_annealing_steps": 9, "free_bits": 1.0, "z_dim": 3, "feed_z": True}
     hp = hparams.load(model_type="cond", bn_scale=0.5, bow_target_weight=1.0, **of_z)
     assert hp.model_type == "cond"
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"unit_type": "lstm", "decoder_style": "paper"}, ("unit_type", "decoder_style")),
+        ({"residual": True, "decoder_style": "paper"}, ("residual", "decoder_style")),
+        ({"pass_hidden_state": True, "num_layers": 2}, ("pass_hidden_state", "model_type")),
+        ({"attention": "", "model_type": "cond"}, ("attention", "pass_hidden_state")),
+        ({"language_model": True}, ("language_model", "model_type")),
+        ({"attention": "", "attention_architecture": "gnmt"}, ("attention", "gnmt")),
+        (
+            {"output_attention": False, "attention_architecture": "gnmt"},
+            ("output_attention", "attention_architecture"),
+        ),
+        ({"encoder_type": "gnmt", "num_encoder_layers": 1}, ("encoder_type", "layers")),
+        ({"embed_prefix": "glove", "tie_embeddings": True}, ("embed_prefix", "tie_embed")),
+        ({"unit_type": "lstm", "gru_reset": "after"}, ("unit_type", "gru_reset")),
+    ],
+)
+def test_forms_of_tf_nmt_that_do_not_go_together(given, names):
+    found = refusal(**given)
+    assert "cannot be combined with" in found and all(name in found for name in names)
+
+
+def test_a_form_of_tf_nmt_sets_the_decoder_style():
+    assert hparams.load(attention="luong").decoder_style == "tf_nmt"
+    assert hparams.load().decoder_style == "paper"

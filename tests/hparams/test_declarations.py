@@ -136,7 +136,7 @@ def test_flags_of_some_groups_leave_a_verbs_own_flags_alone():
         (["--optimizer", "adamm"], "did you mean adam"),
         (["--train_ratios", "1,x"], "a list of numbers above 0"),
         (["--metrics", "[bleu"], "metrics must be a list of"),
-        (["--attention", "luong"], '--attention: attention "luong" is not supported'),
+        (["--unit_type", "nas"], '--unit_type: unit_type "nas" is not supported'),
         (
             ["--beam_width", "5", "--sampling_temperature", "1"],
             "--beam_width: beam_width 5 ",

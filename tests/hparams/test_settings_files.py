@@ -53,7 +53,7 @@ def test_a_missing_base_names_both_files(write):
         ('{"learning_rate": 0}', "learning_rate must be a number above 0, not 0"),
         ('{"learning_rate": Infinity}', "not Infinity"),
         ('{"metrics": []}', "metrics must be a list"),
-        ('{"metrics": ["rouge"]}', 'not "rouge"'),
+        ('{"metrics": ["meteor"]}', 'not "meteor"'),
         ('{"train_prefix": ["a", 3]}', "must be a text or a list of them or null, not 3"),
         ('{"out_dir": ""}', 'out_dir must be a text or null, not ""'),
         ('{"decoder_style": "papr"}', "did you mean paper"),

@@ -27,6 +27,10 @@ TF_NMT = {
     "attention_architecture": "standard",
     "unit_type": "gru",
     "pass_hidden_state": False,
+    "forget_bias": 1.0,
+    "residual": False,
+    "output_attention": True,
+    "coverage_penalty_weight": 0.0,
     "optimizer": "adam",
     "learning_rate": 0.0003,
     "max_gradient_norm": 1.0,
@@ -72,13 +76,11 @@ TF_NMT = {
 NO_MEANING = {
     "time_major": True,
     "colocate_gradients_with_ops": True,
-    "forget_bias": 1.0,
     "num_gpus": 1,
     "num_inter_threads": 0,
     "num_intra_threads": 0,
     "log_device_placement": False,
     "scope": None,
-    "residual": False,
     "Qx_encoder": None,
     "Qx_decoder": None,
     "Qx_covariance": "diagonal",
@@ -88,7 +90,6 @@ NO_MEANING = {
     "override_loaded_hparams": False,
     "init_weight": 0.1,
     "init_op": "uniform",
-    "output_attention": True,
     "check_special_token": True,
 }
 
@@ -154,24 +155,9 @@ def test_old_model_types(old, new):
         ("joint_model_type", "csimple"),
         ("joint_model_type", "cvae"),
         ("model_type", "cvae"),
-        ("unit_type", "lstm"),
-        ("unit_type", "layer_norm_lstm"),
         ("unit_type", "nas"),
-        ("attention", "luong"),
-        ("attention", "scaled_luong"),
-        ("attention", "normed_bahdanau"),
-        ("attention", ""),
-        ("attention_architecture", "gnmt_v2"),
-        ("encoder_type", "uni"),
-        ("encoder_type", "gnmt"),
-        ("residual", True),
-        ("pass_hidden_state", True),
-        ("embed_prefix", "glove"),
         ("num_sampled_softmax", 100),
-        ("coverage_penalty_weight", 0.2),
-        ("language_model", True),
         ("use_char_encode", True),
-        ("output_attention", False),
         ("num_encoder_residual_layers", 1),
         ("num_decoder_residual_layers", 3),
         ("src_embed_file", "glove.en"),
@@ -182,6 +168,121 @@ def test_refused_values_are_named_with_their_key(write, key, value):
     found = refusal(write({"note": "a file", key: value}))
     assert f"settings.json, line 3: {key} {json.dumps(value)} is not supported: " in found
     assert found.endswith(".")
+
+
+# The four files that TF-NMT ships; what they share first.
+RECIPE = {
+    "batch_size": 128,
+    "beam_width": 10,
+    "colocate_gradients_with_ops": True,
+    "dropout": 0.2,
+    "eos": "</s>",
+    "forget_bias": 1.0,
+    "infer_batch_size": 32,
+    "init_weight": 0.1,
+    "learning_rate": 1.0,
+    "max_gradient_norm": 5.0,
+    "metrics": ["bleu"],
+    "num_buckets": 5,
+    "optimizer": "sgd",
+    "share_vocab": False,
+    "sos": "<s>",
+    "src_max_len": 50,
+    "src_max_len_infer": None,
+    "steps_per_external_eval": None,
+    "steps_per_stats": 100,
+    "tgt_max_len": 50,
+    "tgt_max_len_infer": None,
+    "time_major": True,
+    "unit_type": "lstm",
+}
+WMT16 = {"num_units": 1024, "num_train_steps": 340000, "decay_scheme": "luong10"}
+GNMT = {
+    "attention": "normed_bahdanau",
+    "attention_architecture": "gnmt_v2",
+    "encoder_type": "gnmt",
+    "residual": True,
+    "subword_option": "bpe",
+    "length_penalty_weight": 1.0,
+}
+RECIPES = {
+    "iwslt15": {
+        "attention": "scaled_luong",
+        "attention_architecture": "standard",
+        "encoder_type": "bi",
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "num_train_steps": 12000,
+        "decay_scheme": "luong234",
+        "num_units": 512,
+        "residual": False,
+        "subword_option": "",
+    },
+    "wmt16": {
+        **WMT16,
+        "attention": "normed_bahdanau",
+        "attention_architecture": "standard",
+        "encoder_type": "bi",
+        "num_encoder_layers": 4,
+        "num_decoder_layers": 4,
+        "residual": False,
+        "subword_option": "bpe",
+    },
+    "wmt16_gnmt_4_layer": {**WMT16, **GNMT, "num_encoder_layers": 4, "num_decoder_layers": 4},
+    "wmt16_gnmt_8_layer": {**WMT16, **GNMT, "num_encoder_layers": 8, "num_decoder_layers": 8},
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*has no meaning here")
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_the_recipes_of_tf_nmt_load_unchanged(write, name):
+    file = {**RECIPE, **RECIPES[name]}
+    hp = hparams.load(write(file))
+    for key in (file.keys() & hparams.SETTINGS.keys()) - {"metrics"}:
+        if file[key] is not None:
+            assert getattr(hp, key) == file[key], key
+    assert (hp.model_type, hp.decoder_style) == ("cond", "tf_nmt")
+    # TF-NMT's own defaults where the file is silent.
+    assert hp.pass_hidden_state and hp.output_attention
+    assert (hp.init_op, hp.init_weight, hp.check_convergence_every) == ("uniform", 0.1, 0)
+    assert hp.length_penalty_weight == file.get("length_penalty_weight", 0.0)
+
+
+def test_a_file_that_names_a_model_gets_none_of_tf_nmt_s_defaults(write):
+    hp = hparams.load(write({"model_type": "aevnmt", "forget_bias": 0.5, "unit_type": "lstm"}))
+    assert (hp.optimizer, hp.pass_hidden_state, hp.init_op) == ("adam", False, None)
+    assert (hp.decoder_style, hp.forget_bias) == ("tf_nmt", 0.5)
+
+
+def test_depths_that_differ_turn_pass_hidden_state_off(write):
+    file = {**RECIPE, **RECIPES["wmt16"], "num_decoder_layers": 2}
+    with pytest.warns(UserWarning, match="no meaning"):
+        assert not hparams.load(write(file)).pass_hidden_state
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"infer_mode": "greedy", "beam_width": 5}, (0, 0.0)),
+        ({"infer_mode": "beam_search", "beam_width": 5}, (5, 0.0)),
+        ({"infer_mode": "sample", "sampling_temperature": 0.7}, (0, 0.7)),
+    ],
+)
+def test_infer_mode_chooses_the_search(given, expected):
+    hp = hparams.load(**given)
+    assert (hp.beam_width, hp.sampling_temperature) == expected
+    assert hp.replace(beam_width=3).beam_width == 3
+    assert "infer_mode" in refusal(infer_mode="beam_search", beam_width=0)
+    assert "infer_mode" in refusal(infer_mode="sample")
+
+
+def test_residual_layers_that_tf_nmt_saved_are_checked(write):
+    saved = {**RECIPE, **RECIPES["wmt16_gnmt_4_layer"], "num_encoder_residual_layers": 2}
+    with pytest.warns(UserWarning, match="it follows from residual"):
+        assert hparams.load(write(saved)).residual
+    assert "num_decoder_residual_layers 3 is not supported" in refusal(
+        write({**saved, "num_decoder_residual_layers": 3})
+    )
 
 
 def test_num_layers_sets_both_depths():

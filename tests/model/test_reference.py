@@ -34,7 +34,11 @@ CASES = {
     "JS, tf_nmt, after, shared": ("JS", {**TF_NMT, **AFTER, "share_vocab": True}),
     "KLr, noisy": ("KLr", NOISY),
     "KLq, noisy, deep, after": ("KLq", {**NOISY, **DEEP, **AFTER}),
-    "source_only, noisy, tf_nmt, deep": ("source_only", {**NOISY, **OUTPUT, **TF_NMT, **DEEP}),
+    # TF-NMT's deep encoder is another one: see test_tf_nmt_forms.py.
+    "source_only, noisy, tf_nmt, deep": (
+        "source_only",
+        {**NOISY, **OUTPUT, **TF_NMT, **DEEP, "num_encoder_layers": 2},
+    ),
     "source_only, output, smooth": ("source_only", {**OUTPUT, **SMOOTH}),
     "cond, noisy, output, after": ("cond", {**NOISY, **OUTPUT, **AFTER}),
     "menu, noisy, deep": ("menu", {**NOISY, **DEEP}),

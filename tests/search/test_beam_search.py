@@ -32,6 +32,36 @@ def test_wide_beam_is_exhaustive_search(seed, weight):
         )
 
 
+def test_coverage_penalty_is_that_of_exhaustive_search():
+    toy, limits, weight = Toy(3, vocab=3), [4, 3], 0.7
+    sources, lengths = toy.sources(2), [3, 2]
+
+    def penalised(row, limit):
+        found = []
+        for total, ids in everything(toy, sources[row], limit, 1.0):
+            if ids[-1] != EOS:
+                continue
+            attention = toy.follow(sources[row], ids)[1]
+            covered = np.minimum(1.0, np.sum(attention, axis=0)[: lengths[row]])
+            found.append((total + weight * np.log(covered).sum(), ids))
+        return sorted(found, reverse=True)[:4]
+
+    mask = tf.sequence_mask(lengths, 3)
+    got = graph(
+        lambda: search.beam(
+            toy.problem(sources, limits, source_mask=mask),
+            width=64,
+            n_best=4,
+            length_penalty_weight=1.0,
+            coverage_penalty_weight=weight,
+        )
+    )
+    for row, limit in enumerate(limits):
+        expected = penalised(row, limit)
+        assert listed(got)[row] == [ids for _, ids in expected]
+        np.testing.assert_allclose(got.scores[row], [s for s, _ in expected], rtol=1e-4)
+
+
 @given(
     seed=st.integers(0, 10**6),
     vocab=st.integers(3, 6),

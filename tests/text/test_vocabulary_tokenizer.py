@@ -96,7 +96,27 @@ def test_works_in_tf_data_after_seeding_and_clearing(tokenizer):
     assert [batch.to_list() for batch in dataset] == [[[3, 4], [4]]]
 
 
-@pytest.mark.parametrize("option", ["", "bpe"])
+def test_pieces_of_sentencepiece_are_joined(tmp_path):
+    write(tmp_path / "v.en", ["▁the", "▁do", "g", "s"])  # without special words
+    tokenizer = text.load_prefix(tmp_path / "v", "en", subword_option="spm")
+    assert tokenizer.words[:4] == ("<unk>", "<s>", "</s>", "▁the")
+    ids = tokenizer.encode(["▁the ▁do g s"]).to_list()
+    assert ids == [[3, 4, 5, 6]] and decode(tokenizer, ids) == ["the dogs"]
+    assert not tokenizer.takes_raw_text
+
+
+def test_special_words_are_put_first_where_there_are_none(tmp_path):
+    path = write(tmp_path / "v.en", ["a", "b"])
+    assert read_vocabulary(path) == ["<unk>", "<s>", "</s>", "a", "b"]
+    write(path, ["a", "</s>"])
+    with pytest.raises(UserError, match="line 1: found a where <unk> must be"):
+        read_vocabulary(path)
+    write(path, ["a", "b", "a"])
+    with pytest.raises(UserError, match="line 3: a is already on line 1"):
+        read_vocabulary(path)
+
+
+@pytest.mark.parametrize("option", ["", "bpe", "spm"])
 def test_save_and_load_keep_the_option(option, tmp_path):
     *_, path = VocabularyTokenizer(WORDS, option).save(tmp_path / "text", "de")
     assert path.name == "vocab.de"
@@ -144,8 +164,8 @@ def test_a_bad_file_is_named_with_its_line(content, message, tmp_path):
 def test_a_missing_file_and_a_bad_option(tmp_path):
     with pytest.raises(UserError, match=r"v\.en"):
         read_vocabulary(tmp_path / "v.en")
-    with pytest.raises(UserError, match='subword_option "spm"'):
-        VocabularyTokenizer(WORDS, "spm")
+    with pytest.raises(UserError, match='subword_option "unigram"'):
+        VocabularyTokenizer(WORDS, "unigram")
     write(tmp_path / "v.en", SPECIAL)
     (tmp_path / "v.en.json").write_text("[]")
     with pytest.raises(UserError, match=r"v\.en\.json"):

@@ -30,6 +30,15 @@ CASES = {
         "bow_target_weight": 1.0,
         "jit_compile": "false",
     },
+    "lstm": {
+        "optimizer": "sgd",
+        "learning_rate": 0.5,
+        "model_type": "cond",
+        "unit_type": "lstm",
+        "attention": "scaled_luong",
+        "num_layers": 2,
+        "pass_hidden_state": True,
+    },
     "compiled": {"optimizer": "sgd", "learning_rate": 0.5, "jit_compile": "true"},
 }
 

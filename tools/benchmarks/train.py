@@ -118,9 +118,11 @@ def useful_flop(hp, counts: dict, vx: int, vy: int) -> float:
     h = e = hp.num_units
     has_lm, has_z = hp.model_type != "cond", hp.model_type == "aevnmt"
     sees_target = has_z and hp.z_inference_from == "source_target"
-    gru = 6 * h * (e + h)
+    gates = 3 if hp.unit_type == "gru" else 4
+    gru = 6 * h * (e + h)  # of an inference network
+    rnn = 2 * gates * h * (e + h)  # of a layer of encoder or source LM
     output = 2 * h * vy if hp.decoder_style == "tf_nmt" else 2 * (h + e + 2 * h) * vy
-    source = has_lm * (2 * h * vx + gru) + 2 * gru * (1 + has_z + sees_target) + 4 * h * h
-    target = output + 6 * h * (e + 2 * h + h) + 2 * h * h + sees_target * 2 * gru
+    source = has_lm * (2 * h * vx + rnn) + 2 * rnn + 2 * gru * (has_z + sees_target) + 4 * h * h
+    target = output + 2 * gates * h * (e + 2 * h + h) + 2 * h * h + sees_target * 2 * gru
     forward = counts["source_tokens"] * source + counts["target_tokens"] * target
     return 3 * (forward + counts["position_pairs"] * 6 * h)

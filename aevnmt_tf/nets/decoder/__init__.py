@@ -4,10 +4,7 @@ from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, SearchSte
 from aevnmt_tf.nets.decoder.paper_decoder import PaperDecoder
 from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtDecoder
 
-DECODERS: dict[str, type[Decoder]] = {"paper": PaperDecoder, "tf_nmt": TfNmtDecoder}
-
 __all__ = [
-    "DECODERS",
     "Decoder",
     "DecoderState",
     "PaperDecoder",

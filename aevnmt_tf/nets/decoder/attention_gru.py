@@ -47,7 +47,7 @@ def run_attention_gru(
         weights: AttentionWeights.
         dropout: [T, B, 2H] multiplies the context on its way into the GRU (not the one
             returned), or None.
-        cell: one of `cells.CELLS`.
+        cell: of `cells.make_cell`.
 
     Returns:
         states [T, B, H], contexts [T, B, 2H], attention weights [T, B, Tx] (without a
@@ -125,7 +125,7 @@ def _backward(
         t: tf.Tensor, d_h: tf.Tensor, d_keys: tf.Tensor, d_v: tf.Tensor, written: tuple
     ) -> tuple:
         d_x, d_inner, d_h = cell.gradient(
-            d_h + d_states[t], before[t], [s[t] for s in saved], parts
+            d_h + d_states[t], before[t], [s[t] for s in saved], parts, w.bias
         )
         d_context = times(d_x, context_kernel, columns=source.values.shape[-1])
         d_context = _dropped(d_context, dropout, t) + d_contexts[t]

@@ -31,12 +31,16 @@ class Bahdanau(keras.layers.Layer):
 
     def build(self, *_: Any) -> None:
         """Create memory_kernel [2H, H], query_kernel [H, H] and v [H]."""
-        self.memory_kernel = self.add_weight(
-            name="memory_kernel", shape=(self.memory_size, self.units)
-        )
+        self.add_memory_kernel()
         self.query_kernel = self.add_weight(name="query_kernel", shape=(self.units, self.units))
         self.v = self.add_weight(name="v", shape=(self.units,), initializer="glorot_uniform")
         self.built = True
+
+    def add_memory_kernel(self) -> None:
+        """Create memory_kernel."""
+        self.memory_kernel = self.add_weight(
+            name="memory_kernel", shape=(self.memory_size, self.units)
+        )
 
     def memory(self, values: tf.Tensor, lengths: tf.Tensor) -> Memory:
         """Return what is computed once per sentence, of values [B, Tx, 2H] and lengths [B]."""
@@ -49,9 +53,14 @@ class Bahdanau(keras.layers.Layer):
 
         With `shared`, K states in a row share a sentence: [B, K, Tx] for states [B * K, H].
         """
-        query = tf.matmul(compute(self, state), compute(self, self.query_kernel))
+        query = compute(self, state)
         if shared:
-            query = tf.reshape(query, [tf.shape(memory.mask)[0], -1, self.units])
+            query = tf.reshape(query, [tf.shape(memory.mask)[0], -1, query.shape[-1]])
+        return self.weights_for(query, memory)
+
+    def weights_for(self, query: tf.Tensor, memory: Memory) -> tf.Tensor:
+        """Return weights [B, Tx] for states [B, H], or [B, K, Tx] for [B, K, H]."""
+        query = project(query, compute(self, self.query_kernel))
         return attention_weights(query, memory, compute(self, self.v))
 
     def call(
@@ -76,9 +85,14 @@ def attention_weights(query: tf.Tensor, memory: Memory, v: tf.Tensor) -> tf.Tens
         keys, mask = keys[:, None], mask[:, None]
     inner = tf.tanh(keys + query[..., None, :])  # [B, Tx, H] or [B, K, Tx, H]
     scores = tf.matmul(_rows(inner), v[:, None])
-    scores = tf.cast(tf.reshape(scores, tf.shape(inner)[:-1]), tf.float32)
-    weights = tf.nn.softmax(tf.where(mask, scores, scores.dtype.min))
-    return tf.cast(weights, query.dtype)
+    return masked_softmax(tf.reshape(scores, tf.shape(inner)[:-1]), mask)
+
+
+def masked_softmax(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """Return the softmax of scores [..., Tx] where the mask is true, 0 elsewhere."""
+    exact = tf.cast(scores, tf.float32)
+    weights = tf.nn.softmax(tf.where(mask, exact, exact.dtype.min))
+    return tf.cast(weights, scores.dtype)
 
 
 def context(weights: tf.Tensor, memory: Memory) -> tf.Tensor:

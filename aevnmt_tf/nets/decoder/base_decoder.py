@@ -14,7 +14,7 @@ from aevnmt_tf.nets.recurrent_stack import RecurrentStack
 class DecoderState(NamedTuple):
     """What changes from word to word."""
 
-    hidden: tuple[tf.Tensor, ...]  # [B, H] for each layer
+    hidden: tuple[tf.Tensor, ...]  # [B, H] for each layer; [B, 2H] of an LSTM
     # [B, H] TF-NMT's attention vector; in the paper's form z [B, Z] with feed_z, else [B, 0]
     feed: tf.Tensor
 
@@ -24,6 +24,8 @@ Step = tuple[tf.Tensor, DecoderState, tf.Tensor]  # features or logits, state, a
 
 class Decoder(RecurrentStack):
     """The part that forms share. A form defines its sizes, `call` (a sentence) and `step`.
+
+    It calls `make_layers` when its sizes are known.
 
     Args:
         memory_size: 2H.
@@ -44,6 +46,7 @@ class Decoder(RecurrentStack):
         "tied",
     )
     output_bias = True
+    has_attention = True
 
     def __init__(
         self,
@@ -61,17 +64,28 @@ class Decoder(RecurrentStack):
         self.packed = packed
         self.label_smoothing = label_smoothing
         self.tied = tied
-        self.make_layers()
-        self.bahd = Bahdanau(
-            memory_size=memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
+
+    def make_layers(self) -> None:
+        """Make all layers with weights."""
+        super().make_layers()
+        self.bahd = self.make_attention()
+        self.out_y = self.make_output()
+
+    def make_attention(self) -> Bahdanau:
+        """Return the attention mechanism."""
+        return Bahdanau(
+            memory_size=self.memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
         )
-        self.out_y = OutputLayer(
+
+    def make_output(self) -> OutputLayer:
+        """Return the output layer."""
+        return OutputLayer(
             input_size=self.feature_size,
-            vocab_size=vocab_size,
+            vocab_size=self.vocab_size,
             use_bias=self.output_bias,
-            packed=packed,
-            label_smoothing=label_smoothing,
-            tied_size=self.input_size if tied else None,
+            packed=self.packed,
+            label_smoothing=self.label_smoothing,
+            tied_size=self.input_size if self.tied else None,
             name="out_y",
             dtype=self.dtype_policy,
         )
@@ -103,9 +117,13 @@ class Decoder(RecurrentStack):
         self, values: tf.Tensor, lengths: tf.Tensor, z: tf.Tensor | None = None
     ) -> tuple[Memory, DecoderState]:
         """Return where to start for the encoder's values [B, Tx, 2H], lengths [B], z [B, Z]."""
-        memory = self.bahd.memory(values, lengths)
+        memory = self.memory(values, lengths)
         feed = tf.zeros([tf.shape(lengths)[0], self.feed_size], self.compute_dtype)
         return memory, DecoderState(self.start(z, lengths), feed)
+
+    def memory(self, values: tf.Tensor, lengths: tf.Tensor) -> Memory:
+        """Return what is fixed while decoding, of values [B, Tx, 2H] and lengths [B]."""
+        return self.bahd.memory(values, lengths)
 
     def call(
         self,

@@ -15,7 +15,7 @@ and all hypotheses of a sentence attend to one copy of the source. Where weights
 the products of all words can be kept in a table.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -43,6 +43,10 @@ class PaperDecoder(Decoder):
     With several layers the first attends, with its own old state, and the others read the one
     below; t_j of Eq. (out-y) is the top one's.
     """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.make_layers()
 
     @property
     def first_input_size(self) -> int:

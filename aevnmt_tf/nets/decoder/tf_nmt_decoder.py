@@ -1,32 +1,76 @@
-"""The decoder of the authors' code: TF-NMT's AttentionWrapper with input feeding.
+"""TF-NMT's decoders; the authors' code has the first one, with a GRU and Bahdanau's attention.
 
-t_j = GRU(t_{j-1}, [e_{j-1}, a_{j-1}])            a_0 = 0
-c_j = attention(s_1^m, t_j)                       from the NEW state of the top layer
-a_j = W_att [t_j, c_j]                            no bias
-f(z, x, y_<j) = softmax(W_out a_j)                no bias
+The AttentionWrapper with input feeding (attention_architecture standard):
+
+    t_j = RNN(t_{j-1}, [e_{j-1}, a_{j-1}])            a_0 = 0
+    c_j = attention(s_1^m, t_j)                       from the NEW state of the top layer
+    a_j = W_att [t_j, c_j]                            no bias
+    f(z, x, y_<j) = softmax(W_out a_j)                no bias; t_j without output_attention
+
+GNMT's and the one without attention are in nets/tf_nmt/.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.decoder.bahdanau import Memory
+from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
 from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, Step
 from aevnmt_tf.nets.matrix_products import compute
-from aevnmt_tf.nets.recurrent import Noise, arrays, write
+from aevnmt_tf.nets.recurrent import Noise, arrays, outputs_of, write
+from aevnmt_tf.nets.tf_nmt.attention_mechanisms import MECHANISMS
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class TfNmtDecoder(Decoder):
-    """TF-NMT's form. Its step needs nothing else for a search: out_y reads one vector alone."""
+    """TF-NMT's form. Its step needs nothing else for a search: out_y reads one vector alone.
+
+    Args:
+        attention: one of MECHANISMS.
+        output_attention: whether out_y reads a_j, or t_j.
+        residual_layers: how many layers, from the top, add their input to their output.
+        pass_hidden_state: whether layers start from the encoder's, which gives Encoded then.
+        **kwargs: as Decoder.
+    """
 
     output_bias = False
+    arguments = (
+        *Decoder.arguments,
+        "attention",
+        "output_attention",
+        "residual_layers",
+        "pass_hidden_state",
+    )
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        attention: str = "bahdanau",
+        output_attention: bool = True,
+        residual_layers: int = 0,
+        pass_hidden_state: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.attention = attention
+        self.output_attention = output_attention
+        self.residual_layers = residual_layers
+        self.pass_hidden_state = pass_hidden_state
+        self.make_layers()
+
+    def make_layers(self) -> None:
+        """Make all layers with weights."""
+        super().make_layers()
         self.att_layer = keras.layers.Dense(
             self.units, use_bias=False, name="att_layer", dtype=self.dtype_policy
+        )
+
+    def make_attention(self) -> Bahdanau:
+        """Return the mechanism; in checkpoints each is called bahd."""
+        return MECHANISMS[self.attention](
+            memory_size=self.memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
         )
 
     def build(self, *_: Any) -> None:
@@ -42,12 +86,21 @@ class TfNmtDecoder(Decoder):
     @property
     def first_input_size(self) -> int:
         """The size of [e_{j-1}, a_{j-1}]."""
-        return self.input_size + self.units
+        return self.input_size + self.feed_size
 
     @property
     def feature_size(self) -> int:
-        """The size of a_j."""
+        """The size of a_j, or of t_j."""
         return self.units
+
+    def begin(
+        self, values: Any, lengths: tf.Tensor, z: tf.Tensor | None = None
+    ) -> tuple[Memory, DecoderState]:
+        """See Decoder; values are Encoded with pass_hidden_state."""
+        if not self.pass_hidden_state:
+            return super().begin(values, lengths, z)
+        memory, state = super().begin(values.values, lengths, z)
+        return memory, state._replace(hidden=values.states)
 
     def call(
         self,
@@ -57,6 +110,18 @@ class TfNmtDecoder(Decoder):
         noise: Noise | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
+        return self.unroll(self.step, self.units, inputs, memory, state, noise)
+
+    def unroll(
+        self,
+        step: Callable[..., Step],
+        size: int,
+        inputs: tf.Tensor,
+        memory: Memory,
+        state: DecoderState,
+        noise: Noise | None,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return what a step gives for each word: features [B, Ty, size] and attention."""
         noise = noise or {}
         inputs = tf.transpose(compute(self, inputs), [1, 0, 2])  # [Ty, B, E]
         masks = {
@@ -67,7 +132,7 @@ class TfNmtDecoder(Decoder):
 
         def body(t: tf.Tensor, state: DecoderState, kept: tuple) -> tuple:
             now = {name: mask[t] for name, mask in masks.items()}
-            features, state, attention = self.step(inputs[t], memory, state, dropout=now)
+            features, state, attention = step(inputs[t], memory, state, dropout=now)
             return t + 1, state, write(kept, t, (features, attention))
 
         steps = tf.shape(inputs)[0]
@@ -78,7 +143,7 @@ class TfNmtDecoder(Decoder):
             maximum_iterations=steps,  # XLA: bounds what the gradient keeps
         )
         features, attention = (tf.transpose(a.stack(), [1, 0, 2]) for a in kept)
-        features = tf.ensure_shape(features, [None, None, self.units])
+        features = tf.ensure_shape(features, [None, None, size])
         return features, tf.stop_gradient(attention)
 
     def step(
@@ -92,7 +157,58 @@ class TfNmtDecoder(Decoder):
     ) -> Step:
         """See Decoder; `dropout` holds a mask [N, in] by layer name."""
         t = tf.concat([compute(self, inputs), state.feed], axis=-1)
-        t, hidden = self.step_layers(t, state.hidden, dropout)
+        t, hidden = self.climb(t, state.hidden, dropout)
         c, attention = self.bahd(t, memory, shared=shared)
         feed = self.att_layer(tf.concat([t, c], axis=-1))
-        return feed, DecoderState(hidden, feed), attention
+        features = feed if self.output_attention else t
+        return features, DecoderState(hidden, feed), attention
+
+    def climb(
+        self,
+        below: tf.Tensor,
+        states: tuple[tf.Tensor, ...],
+        dropout: Noise | None = None,
+        *,
+        first: int = 0,
+        beside: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+        """Return the top output and the new states of the layers from `first` on.
+
+        Args:
+            below: [N, in], what the first of them reads; [N, H] if `beside` is there.
+            states: those of all layers.
+            dropout: a mask [N, in] by layer name.
+            first: the number of the first layer.
+            beside: [N, M], what each layer reads beside the one below.
+        """
+        new = []
+        for k, layer in enumerate(self.grus[first:], start=first):
+            inputs = below if beside is None else tf.concat([below, beside], axis=-1)
+            if dropout:
+                inputs *= dropout[layer.name]
+            # Dropout is inside of the residual connection.
+            new.append(layer.step(inputs, states[k]))
+            output = outputs_of(new[-1], self.units)
+            below = output + below if self.is_residual(k) else output
+        return below, tuple(new)
+
+    def climb_sentence(
+        self,
+        below: tf.Tensor,
+        states: tuple[tf.Tensor, ...],
+        noise: Noise | None,
+        *,
+        first: int = 0,
+        beside: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Return the top outputs [B, Ty, H]; arguments as `climb`, for whole sentences."""
+        noise = noise or {}
+        for k, layer in enumerate(self.grus[first:], start=first):
+            inputs = below if beside is None else tf.concat([below, beside], axis=-1)
+            output = layer(inputs, states[k], dropout=noise.get(layer.name))
+            below = output + below if self.is_residual(k) else output
+        return below
+
+    def is_residual(self, k: int) -> bool:
+        """Return whether layer k (from 0) adds its input to its output."""
+        return k >= self.num_layers - self.residual_layers
