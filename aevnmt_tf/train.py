@@ -58,14 +58,15 @@ def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any
             place = f"of the mean of {len(best['averaged_steps'])} checkpoints"
         print(f"best dev BLEU {best['dev_bleu']:.2f} {place}")
     logs, export_dir = (str(Path(hp.out_dir) / name) for name in ("logs", "export"))
-    print("next:")
-    for line in (
+    lines = [
         next_commands.verb("translate", "--model", hp.out_dir),
         next_commands.tool("tensorboard", "tensorboard.main", "--logdir", logs),
         next_commands.verb("export", "--model", hp.out_dir, "--export_dir", export_dir),
         next_commands.verb("serve", "--export_dir", export_dir),
-    ):
-        print(f"  {line}")
+    ]
+    if hp.model_type == "vae":  # which has nothing to serve
+        lines = [next_commands.verb("sample", "--model", hp.out_dir, "--num", "5"), lines[1]]
+    print("\n  ".join(["next:", *lines]))
 
 
 def _keep_compiled_code() -> None:
