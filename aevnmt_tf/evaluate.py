@@ -1,4 +1,4 @@
-"""Score translations of test sets: BLEU, chrF, TER, METEOR and BEER; and look at z.
+"""Score translations with BLEU, chrF, TER, METEOR or BEER, and check whether z is in use.
 
     aevnmt evaluate --model RUN --src test.en --ref test.de --json
     aevnmt evaluate --hyp translation.txt --ref test.de
@@ -8,17 +8,17 @@
     aevnmt evaluate --model RUN --metrics bleu,multi_bleu,ter_13a --tokenize intl
     aevnmt evaluate --model RUN --latent --plot z.png
 
-Without files, a run is evaluated on its own test set, or on its dev set where it has none.
-Several sets are scored one by one and together ("all"). Subwords (BPE's @@) are joined in
-references as in translations. With --significance systems are compared with the first one.
+Without files, a run is evaluated on its own test set, or on its dev set if it has none. Several
+sets are scored separately and together ("all"). BPE (@@) is joined in references and
+translations alike. --significance compares every system with the first one.
 
-    bleu, chrf, ter  as the sacrebleu command has them
-    ter_13a          TER of text tokenised by 13a, as the AEVNMT paper has it
-    multi_bleu       multi-bleu.perl on Moses-tokenised, lower-cased text (Multi30k papers)
-    meteor, beer     through their own programs, on text tokenised by 13a
+    bleu, chrf, ter  the scores of the sacrebleu command
+    ter_13a          TER on 13a-tokenised text, as in the AEVNMT paper
+    multi_bleu       multi-bleu.perl on Moses-tokenised, lower-cased text, as in Multi30k papers
+    meteor, beer     computed by the authors' programs on 13a-tokenised text
 
---latent says whether the model uses z: KL, active units, mutual information, the
-importance-weighted bound against the ELBO, and BLEU with the mean z, a draw, zero and the z of
+--latent reports whether the model uses z: KL, active units, mutual information, the
+importance-weighted bound and the ELBO, and BLEU with the mean z, a draw, zero and the z of
 another sentence.
 """
 
@@ -64,20 +64,20 @@ def parser() -> command.Parser:
     p.add_argument(
         "--model",
         metavar="[NAME=]RUN",
-        help="out_dir of a training run; RUN1,RUN2: an ensemble; again for another system",
+        help="out_dir of a training run, or RUN1,RUN2 for an ensemble; repeatable",
         **named,
     )
     p.add_argument(
         "--hyp",
         metavar="[NAME=]FILE",
-        help="translations; with several sets a folder with SET.txt for each, as --output has "
-        "it; again for another system",
+        help="translations to score; with several test sets, a folder with a file SET.txt per "
+        "set, as --output writes it; repeat it for more systems",
         **named,
     )
     p.add_argument(
         "--test",
         metavar="[NAME=]PREFIX",
-        help="a test set PREFIX.SRC, PREFIX.TGT; again for more sets",
+        help="test set PREFIX.SRC and PREFIX.TGT; repeat it for more sets",
         **{**named, "dest": "sets"},
     )
     p.add_argument("--json", action="store_true", help="print unrounded results as JSON")

@@ -1,14 +1,14 @@
-"""Train and evaluate several systems with several seeds, and make one table of them.
+"""Train and evaluate several systems with several seeds, and write the results as a table.
 
     aevnmt experiment --plan hparams/plans/demo.json
     aevnmt experiment --plan F --out DIR --jobs 2 --seeds 1,2 --max_steps 100
-    aevnmt experiment --plan F --dry_run           (what is there and what would be done)
-    aevnmt experiment --plan F --table_only        (the table of what is there)
+    aevnmt experiment --plan F --dry_run           (show what exists and what would be done)
+    aevnmt experiment --plan F --table_only        (write the tables of finished runs)
 
-A plan is a JSON file that names systems, data, seeds, test sets and tables; those of the paper
-are in hparams/plans. What is done is not done again: after a kill or Ctrl-C the same command
-goes on. Every setting is a flag that holds for every run. Writes DIR/table.md, table.tex,
-results.json and plots; DIR/logs has what each run printed.
+A plan is a JSON file that names systems, data, seeds, test sets and tables. The plans of the
+paper are in hparams/plans. Finished runs are not repeated: after a kill or Ctrl-C, the same
+command continues. Every setting is a flag that applies to all runs. Writes DIR/table.md,
+table.tex, results.json and plots. DIR/logs has the output of each run.
 """
 
 import argparse
@@ -35,15 +35,43 @@ FAILED = 1  # some run
 def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("experiment", __doc__)
-    p.add_argument("--plan", required=True, metavar="FILE", help="as in hparams/plans/*.json")
-    p.add_argument("--out", metavar="DIR", help="tables, plots and runs (default: the plan's)")
-    p.add_argument("--runs", metavar="DIR", help="runs (default: the plan's, or OUT/runs)")
-    p.add_argument("--jobs", type=flags.positive, default=1, metavar="N", help="at a time")
-    p.add_argument("--only", type=_names, metavar="NAME,...", help="these, and what they need")
-    p.add_argument("--seeds", type=_seeds, metavar="S,...", help="in place of the plan's")
-    p.add_argument("--tests", type=_names, metavar="NAME,...", help="these test sets alone")
-    p.add_argument("--dry_run", action="store_true", help="say what would be done")
-    p.add_argument("--table_only", action="store_true", help="train nothing")
+    p.add_argument(
+        "--plan",
+        required=True,
+        metavar="FILE",
+        help="plan file, such as those in hparams/plans",
+    )
+    p.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for tables, plots and runs (default: as in the plan)",
+    )
+    p.add_argument(
+        "--runs",
+        metavar="DIR",
+        help="folder for the runs (default: as in the plan, or OUT/runs)",
+    )
+    p.add_argument(
+        "--jobs", type=flags.positive, default=1, metavar="N", help="number of concurrent runs"
+    )
+    p.add_argument(
+        "--only", type=_names, metavar="NAME,...", help="run these systems and what they need"
+    )
+    p.add_argument(
+        "--seeds",
+        type=_seeds,
+        metavar="S,...",
+        help="seeds to use instead of those of the plan",
+    )
+    p.add_argument(
+        "--tests", type=_names, metavar="NAME,...", help="evaluate these test sets only"
+    )
+    p.add_argument("--dry_run", action="store_true", help="show what would be done")
+    p.add_argument(
+        "--table_only",
+        action="store_true",
+        help="write the tables of finished runs, without training",
+    )
     settings.add_flags(p, Programs)
     hparams.add_flags(p, file=False)
     return p

@@ -1,24 +1,24 @@
-"""Probe z: which properties of a sentence a linear model can read off it.
+"""Probe z: predict properties of a sentence from its z with a linear model.
 
     aevnmt probe --model RUN --data news=data/news/dev --data talk=data/ted/dev
     aevnmt probe --model RUN --data gold=dev --data synthetic=dev.translation
     aevnmt probe --model RUN --data dev --labels dev.register --baseline_model COND_RUN
     aevnmt probe --model RUN --data dev --target chrf --quality_of back_translations
 
-A set is the sentences of PREFIX.SRC, with the label NAME, or with one label per line of
---labels. Bayesian logistic regression (softmax for more than two classes) learns the labels
-from z; with --target, Bayesian linear regression learns a number. Weights of standardised
-features have Gaussian priors. HMC draws from the posterior of classes, and R-hat says whether
-its chains agree; that of numbers is known. A part of the sentences, the same for all features,
-is held out. Repeated sentences stay together, and so do a line of PREFIX and the same line of
-PREFIX.translation.
+A data set is the sentences of PREFIX.SRC with the label NAME, or with the labels of --labels,
+one per line. Bayesian logistic regression (softmax for more than two classes) predicts the
+labels from z. With --target, Bayesian linear regression predicts a number. Features are
+standardised, and weights have Gaussian priors. Hamiltonian Monte Carlo draws from the posterior
+of the classifiers; the posterior of the regression has a closed form. Some sentences, the same
+for all features, are held out. Copies of a sentence stay on the same side of the split, and so
+do a line of PREFIX and the same line of PREFIX.translation.
 
     accuracy, R^2   mean over posterior draws, on held-out sentences
-    95 %            of the posterior draws
-    new sentences   95 % for other sentences of the kind: held-out ones are a small sample
-    averaged        of predictions that are averaged over draws
-    log-lik.        of those, in nats per sentence
-    R-hat, ESS      the worst of all weights; R-hat above 1.1 is too much
+    95 %            interval over posterior draws
+    new sentences   95 % interval for new sentences, which accounts for the held-out sample size
+    averaged        accuracy of predictions averaged over draws
+    log-lik.        log-likelihood of those predictions, in nats per sentence
+    R-hat, ESS      convergence diagnostics, the worst over all weights; R-hat above 1.1 is bad
 """
 
 import argparse

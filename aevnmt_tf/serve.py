@@ -1,10 +1,11 @@
-"""Serve an exported model: REST, gRPC and a page, as TensorFlow Serving speaks them.
+"""Serve an exported model over REST and gRPC, with a web page.
 
     aevnmt serve --export_dir D
     curl -d '{"instances": ["A red house ."]}' http://127.0.0.1:8501/v1/models/aevnmt:predict
 
-For a laptop, a demo, a test; TensorFlow Serving takes the same folder. A new version in D is
-loaded beside the old one and then takes over. Ctrl-C finishes the requests under way.
+The protocols are those of TensorFlow Serving, which reads the same folder. Use this server on a
+laptop, for a demo or in a test. A new version in D is loaded while the old one serves, and then
+replaces it. Ctrl-C finishes the requests in progress and stops.
 """
 
 import argparse

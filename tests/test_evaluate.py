@@ -460,8 +460,8 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         (["--model", "{runs}/run", "--latent", "--plot", "z.foo"], "z.foo is no picture"),
         (["--model", "{runs}/run", "--src", "{data}/news.en"], "--src has no --ref"),
         (["--model", "{runs}/run", "--ref", "{data}/news.de"], "--ref has no --src"),
-        (["--model", "{runs}/run", "--test", "{data}/no"], "there is no file {data}/no.en and"),
-        (["--model", "{data}"], "{data} is not a run"),
+        (["--model", "{runs}/run", "--test", "{data}/no"], "neither {data}/no.en nor"),
+        (["--model", "{data}"], "{data} is not a training run"),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--ref", "{data}/news.de"],
             "give either --test or --src and --ref",
@@ -485,15 +485,15 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         ),
         (
             ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--sentences", "{texts}/ref"],
-            "{texts}/ref is an input as well",
+            "{texts}/ref is also an input",
         ),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--output", "{data}/news.en"],
-            "{data}/news.en is an input as well",
+            "{data}/news.en is also an input",
         ),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--sentences", "{data}/news.de"],
-            "{data}/news.de is an input as well",
+            "{data}/news.de is also an input",
         ),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--output", "{tmp}/no/out"],
@@ -562,8 +562,8 @@ def bad_runs(tmp_path_factory):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["--model", "b={data}"], "{data} is not a run"),
-        (["--model", "b={bad}/young"], "{bad}/young has no usable weights"),
+        (["--model", "b={data}"], "{data} is not a training run"),
+        (["--model", "b={bad}/young"], "{bad}/young has no complete weights"),
         (["--model", "{bad}/back"], "back translates de to en, but the first model en to de"),
         (["--model", "{bad}/warm", "--search", "beam"], "has no sampling_temperature"),
         (["--model", "{runs}/run", "--search", "refine"], "refine search needs q(z|x, y)"),
@@ -574,7 +574,7 @@ def bad_runs(tmp_path_factory):
         (["--hyp", "{data}/talks.de", "--sentences", "{tmp}"], "cannot write {tmp}"),
         (
             ["--hyp", "{tmp}/b/talks.txt", "--model", "b={runs}/run", "--output", "{tmp}/"],
-            "{tmp}/b/talks.txt is an input as well",
+            "{tmp}/b/talks.txt is also an input",
         ),
         (
             ["--hyp", "{data}/talks.de", "--metrics", "meteor", "--significance", "ar"],

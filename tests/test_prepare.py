@@ -260,7 +260,7 @@ def test_no_file_that_is_read_is_replaced(
     base = corpus if settings.get("train_prefix", "") is not None else {}
     assert run(tmp_path, {**base, **settings}, *flags, out="OUT") == 2
     error = capsys.readouterr().err
-    assert f"--out {tmp_path / 'OUT'} would replace " in error and error.count("\n") == 1
+    assert f"--out {tmp_path / 'OUT'} would overwrite " in error and error.count("\n") == 1
     assert f"{name.split('/')[-1]}.en{'.gz' * packed}, " in error
     assert {path: path.read_bytes() for path in files(tmp_path / "OUT")} == before
 
@@ -327,7 +327,7 @@ def test_missing_and_empty_files_leave_no_folder_or_models(tmp_path, corpus, cap
         (tmp_path / f"none.{lang}").touch()
     assert run(tmp_path, {**corpus, "test_prefix": str(tmp_path / "none")}) == 2
     error = capsys.readouterr().err
-    assert f"{tmp_path}/none.en and {tmp_path}/none.de are empty; check test_prefix" in error
+    assert f"{tmp_path}/none.en and {tmp_path}/none.de are empty: check test_prefix" in error
     assert not (tmp_path / "out" / "text").exists()
 
 

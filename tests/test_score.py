@@ -312,14 +312,17 @@ def test_odd_text(command, tmp_path):
         (["--src", "{tmp}/x", "--tgt", "{tmp}"], "cannot read {tmp}: Is a directory"),
         (
             ["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--output", "{tmp}/y"],
-            "is an input as well",
+            "is also an input",
         ),
         (["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--output", "{tmp}/n/o"], "cannot write"),
         (["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--samples", "0"], "--samples: must be 1"),
         (["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--seed", "-1"], "--seed: must be"),
         (["--src", "{tmp}/x"], "--tgt"),
         (["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--sample", "3"], "did you mean --samples"),
-        (["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--model", "{tmp}"], "{tmp} is not a run"),
+        (
+            ["--src", "{tmp}/x", "--tgt", "{tmp}/y", "--model", "{tmp}"],
+            "{tmp} is not a training run",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(command, files, tmp_path, words, sentence):

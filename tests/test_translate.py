@@ -178,7 +178,7 @@ def test_attention_of_a_line(command, expected, tmp_path):
     assert height > 100 and width > 100
     picture.unlink()
     code, output, messages = command("--attention", picture, stdin=b"a\nb\n")
-    assert code == 2 and output == b"" and "there is more: give a folder" in messages
+    assert code == 2 and output == b"" and "give a folder" in messages
     assert not picture.exists()
     missing = tmp_path / "no" / "alignment.png"
     code, _, messages = command("--attention", missing, stdin=b"a\n")
@@ -242,7 +242,7 @@ def broken_gzip(path):
         (["--input", "{tmp}"], "cannot read {tmp}: Is a directory"),
         (["--input", "{tmp}/text.gz"], "cannot read {tmp}/text.gz: Not a gzipped file"),
         (["--input", "{tmp}/text", "--output", "{tmp}/no/out"], "cannot write {tmp}/no/out"),
-        (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is the input as well"),
+        (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is also the input"),
         (["--search", "viterbi"], "--search: search must be"),
         (["--beam_width", "-1"], "beam_width"),
         (["--search", "mbr", "--beam_width", "5"], "beam_width is for beam or refine search"),

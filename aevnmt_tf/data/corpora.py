@@ -164,7 +164,7 @@ def check_inputs(hp: Hparams, out: Path, *, mono: Mapping[str, Sequence[str]]) -
     for path in read:
         if path.resolve() in written:
             raise UserError(
-                f"--out {out} would replace {path}, which is read: choose another folder."
+                f"--out {out} would overwrite the input {path}: choose another folder."
             )
 
 
@@ -220,7 +220,7 @@ def read_corpora(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus
         max_pairs = hp.max_train if kind == "train" else 0
         pairs = read(prefix, src=hp.src, tgt=hp.tgt, max_pairs=max_pairs)
         if not len(pairs):
-            raise UserError(f"{files[0]} and {files[1]} are empty; check {kind}_prefix.")
+            raise UserError(f"{files[0]} and {files[1]} are empty: check {kind}_prefix.")
         corpora.append(
             Corpus(
                 kind=kind,

@@ -122,7 +122,9 @@ def _prepare(
     corpora, counts = [corpus for corpus, _ in cleaned], [numbers for _, numbers in cleaned]
     for corpus in corpora:
         if corpus.kind == "train" and not len(corpus):
-            raise UserError(f"{corpus.source}: cleaning leaves no pair; check the files.")
+            raise UserError(
+                f"{corpus.source}: no sentence pair is left after cleaning: check the files."
+            )
     if hp.text_pipeline == "moses":
         pipelines, corpora = _segment(hp, pipelines, corpora, work=work, report=report)
     if tokenizers is None:

@@ -32,8 +32,8 @@ def write_demo(folder: str | Path, *, num_pairs: int = MOST_PAIRS) -> dict[str, 
     """
     if num_pairs > MOST_PAIRS:
         raise UserError(
-            f"demo_pairs {num_pairs:,}: the demo corpus has {MOST_PAIRS:,} pairs to train on; "
-            "ask for fewer, or give a train_prefix of your own."
+            f"demo_pairs {num_pairs:,}: the demo corpus has {MOST_PAIRS:,} training pairs: "
+            "choose a smaller number, or set train_prefix to use your own text."
         )
     ends = {"dev": HELD_OUT, "test": 2 * HELD_OUT, "train": 2 * HELD_OUT + num_pairs}
     for ending in ENDINGS:

@@ -175,7 +175,7 @@ def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tupl
     if len(ratios) != num_corpora:
         raise UserError(
             f"train_ratios has {len(ratios)} numbers, but train_prefix names {num_corpora} "
-            "corpora; give one number for each."
+            "corpora: give one number per corpus."
         )
     if not all(0 < ratio < np.inf for ratio in ratios):
         raise UserError(

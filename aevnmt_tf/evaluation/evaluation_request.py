@@ -38,38 +38,38 @@ class EvaluationRequest:
     decoding: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     programs: Programs = Programs()
-    src: str | None = _path("sources, plain or .gz")
-    ref: str | None = _path("references, plain or .gz")
+    src: str | None = _path("source text: a file (a language in train), plain or .gz")
+    ref: str | None = _path("reference translations: a file, plain or .gz")
     metrics: tuple[str, ...] = option(
-        str, metrics.DEFAULT, f"some of {', '.join(metrics.NAMES)}", many=True
+        str, metrics.DEFAULT, f"metrics to compute: {', '.join(metrics.NAMES)}", many=True
     )
     output: str | None = _path(
-        "keep translations: of one model and set in a file, else in SYSTEM/SET.txt"
+        "store translations: a file for one model and set, else a folder of SYSTEM/SET.txt"
     )
-    sentences: str | None = _path("scores of each sentence, as TSV")
-    seed: int = option(int, 1, "of whatever is drawn", at_least=0, at_most=2**31 - 1)
+    sentences: str | None = _path("store the scores of each sentence as TSV")
+    seed: int = option(int, 1, "random seed", at_least=0, at_most=2**31 - 1)
     significance: str | None = _several(
         str,
         None,
-        "sacreBLEU's paired bootstrap or approximate randomisation",
+        "significance test of sacreBLEU: paired bootstrap or approximate randomisation",
         choices=("bootstrap", "ar"),
     )
     resamples: int | None = _several(
         int,
         None,
-        "of --significance (default: 1000 for bootstrap, 10000 for ar)",
+        "resamples of --significance (default: 1000 for bootstrap, 10000 for ar)",
         at_least=1,
         at_most=2**31 - 1,
     )
     language: str | None = _path(
-        "target language, for METEOR, multi_bleu, and --test without a model (default: the "
-        "run's)"
+        "target language, for METEOR, multi_bleu and --test without a model (default: that of "
+        "the run)"
     )
-    latent: bool = _latent(bool, False, "is z in use?")
+    latent: bool = _latent(bool, False, "report whether z is in use")
     samples: int | None = _latent(
-        int, None, "with --latent: draws (default: 10)", at_least=1, at_most=2**31 - 1
+        int, None, "with --latent: draws of z (default: 10)", at_least=1, at_most=2**31 - 1
     )
-    plot: str | None = _latent(str, None, "with --latent: a picture of it, FILE.png")
+    plot: str | None = _latent(str, None, "with --latent: write a plot to FILE.png")
 
     def __post_init__(self) -> None:
         check_options(self)

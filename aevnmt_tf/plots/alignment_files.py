@@ -28,8 +28,8 @@ class AlignmentFiles:
         first = list(itertools.islice(lines, 2))
         if len(first) > 1:
             raise UserError(
-                f"--attention {self._path} takes the alignment of one line, and there is more: "
-                "give a folder."
+                f"--attention {self._path} holds one alignment, but there are several lines: "
+                "give a folder, such as alignments/."
             )
         return first
 

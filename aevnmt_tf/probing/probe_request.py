@@ -33,32 +33,36 @@ class ProbeRequest:
     checkpoint: str | None = None
     labels: list[str] | None = None
     target: str | None = _text(
-        "a number instead of a label: length (subwords), chrf, meteor, or a file with one per "
-        "line"
+        "predict a number instead of a label: length (subwords), chrf, meteor, or a file with "
+        "one number per line"
     )
     quality_of: str | None = _text(
-        "chrf, meteor: of the model's translations of PREFIX.SRC against PREFIX.TGT (default), "
-        "or of the sentences PREFIX.translation.SRC against PREFIX.SRC",
+        "with --target chrf or meteor: score the model's translations of PREFIX.SRC against "
+        "PREFIX.TGT (default), or PREFIX.translation.SRC against PREFIX.SRC",
         choices=QUALITY_OF,
     )
-    search: str | None = _text("translations: default as the run's", choices=("beam", "greedy"))
+    search: str | None = _text(
+        "search for the translations (default: that of the run)", choices=("beam", "greedy")
+    )
     meteor_jar: str | None = _text("meteor-1.5.jar")
-    java: str | None = _text("to run it (default: java)")
+    java: str | None = _text("the java program (default: java)")
     features: str = option(
         str, "both", "the mean of q(z|x), a draw from it, or both", choices=FEATURES
     )
-    baseline_model: str | None = _text("a cond run: probe its average encoder state")
-    held_out: float = option(float, 0.2, "share of the sentences to test on", above=0, below=1)
-    max_lines: int = _count(2000, "of each set, drawn at random; 0: all", at_least=0)
-    chains: int = _count(4, "of HMC, side by side; they are compared", at_least=2)
-    num_warmup: int = _count(500, "steps of HMC before draws are kept", at_least=1)
-    num_draws: int = _count(500, "draws that each chain keeps", at_least=10)
-    prior_scale: float = option(
-        float, 1.0, "standard deviation of a weight before data", above=0
+    baseline_model: str | None = _text(
+        "cond run whose average encoder state is probed as a baseline"
     )
-    seed: int = _count(1, "of what is drawn", at_least=0)
-    plot: str | None = _text("a picture: .png, .pdf or .svg")
-    projector: str | None = _text("folder for z in TensorBoard's projector")
+    held_out: float = option(float, 0.2, "share of the sentences to hold out", above=0, below=1)
+    max_lines: int = _count(2000, "sentences per data set, drawn at random; 0: all", at_least=0)
+    chains: int = _count(4, "number of HMC chains", at_least=2)
+    num_warmup: int = _count(500, "warm-up steps per chain", at_least=1)
+    num_draws: int = _count(500, "draws per chain", at_least=10)
+    prior_scale: float = option(
+        float, 1.0, "standard deviation of the prior of a weight", above=0
+    )
+    seed: int = _count(1, "random seed", at_least=0)
+    plot: str | None = _text("write a plot: .png, .pdf or .svg")
+    projector: str | None = _text("folder for the files of TensorBoard's projector")
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -25,26 +25,34 @@ class ServerOptions:
     """The settings of `aevnmt serve`; None leaves a choice to the server."""
 
     export_dir: Path
-    model_name: str = option(str, "aevnmt", "what clients call the model")
+    model_name: str = option(str, "aevnmt", "name of the model in requests")
     host: str = option(
-        str, "127.0.0.1", "address to listen on; 127.0.0.1: this machine alone, 0.0.0.0: all"
+        str, "127.0.0.1", "address to listen on; 127.0.0.1: this machine only, 0.0.0.0: all"
     )
-    port: int = option(int, 8501, "of REST and the page; 0: any", at_least=0, at_most=65535)
-    grpc_port: int = option(int, 8500, "of gRPC; 0: any", at_least=0, at_most=65535)
-    poll_seconds: float = _seconds(1.0, "how often to look for a new version")
+    port: int = option(
+        int, 8501, "port of REST and the web page; 0: any free port", at_least=0, at_most=65535
+    )
+    grpc_port: int = option(
+        int, 8500, "port of gRPC; 0: any free port", at_least=0, at_most=65535
+    )
+    poll_seconds: float = _seconds(1.0, "seconds between checks for a new version")
     version_label: tuple[str, ...] | None = option(
-        str, None, "names of versions, such as stable=3,canary=4, which stay loaded", many=True
+        str, None, "labels of versions to keep loaded, such as stable=3,canary=4", many=True
     )
-    max_batch_size: int | None = _batch(int, None, "lines run together", at_least=1)
+    max_batch_size: int | None = _batch(
+        int, None, "maximum number of lines per batch", at_least=1
+    )
     batch_timeout_ms: float | None = _batch(
-        float, None, "how long a line waits for others", at_least=0
+        float, None, "how long a line waits for others to join its batch", at_least=0
     )
-    max_queue: int | None = _batch(int, None, "lines that wait; more get 429", at_least=1)
+    max_queue: int | None = _batch(
+        int, None, "maximum number of waiting lines; further ones get 429", at_least=1
+    )
     num_threads: int | None = _batch(
-        int, None, "batches that run at the same time; without it, one per core", at_least=1
+        int, None, "batches that run concurrently; by default one per core", at_least=1
     )
     max_batch_words: int = _limit(
-        16384, "lines of a batch x subwords of its longest line x hypotheses per line"
+        16384, "limit of lines x subwords of the longest line x hypotheses per line in a batch"
     )
     max_request_bytes: int = _limit(4 * 2**20, "bytes of a request; more get 413")
     max_lines: int = _limit(256, "lines of a request; more get 400")
@@ -52,25 +60,27 @@ class ServerOptions:
     max_request_words: int = _limit(32768, "subwords of a request; more get 400")
     max_reply_values: int = _limit(2_000_000, "numbers and texts of an answer; more get 400")
     max_connections: int = _limit(1000, "open REST connections; more are closed at once")
-    max_bytes_in_flight: int = _limit(64 * 2**20, "of all requests together; more get 503")
+    max_bytes_in_flight: int = _limit(
+        64 * 2**20, "total size of all requests in progress; more get 503"
+    )
     read_timeout: float = _seconds(
-        20.0, "in which a request's headers, and then its body, must arrive", group="limits"
+        20.0,
+        "time for the headers of a request, and then for its body, to arrive",
+        group="limits",
     )
     request_timeout: float = _seconds(
-        120.0, "in which a request is answered; what is later gets 504", group="limits"
+        120.0, "time to answer a request; later answers become 504", group="limits"
     )
     allowed_hosts: tuple[str, ...] | None = _access(
-        "names in Host and Origin headers; without them, local names if --host is local",
+        "names accepted in Host and Origin headers (default: local names if --host is local)",
         many=True,
     )
-    token_file: str | None = _access(
-        "file with a token, which clients send as their bearer token"
-    )
+    token_file: str | None = _access("file with the bearer token that clients must send")
     tls_cert: str | None = _access(
         "PEM file with the certificate: serve HTTPS and gRPC over TLS"
     )
     tls_key: str | None = _access("PEM file with its private key")
-    access_log: str | None = _access("file that gets a line of JSON per request; -: stderr")
+    access_log: str | None = _access("file for one line of JSON per request; -: stderr")
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -49,7 +49,7 @@ def refuse_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
         return
     for other in inputs:
         if other is not None and os.path.exists(other) and os.path.samefile(path, other):
-            raise UserError(f"{path} is an input as well: give another file.")
+            raise UserError(f"{path} is also an input: choose another file.")
 
 
 class StreamLines:
@@ -152,7 +152,7 @@ class Output:
         with self._sentences():
             if self._is_file and source != STD and os.path.exists(path):
                 if os.path.samefile(path, source):
-                    raise UserError(f"{path} is the input as well: give another --output.")
+                    raise UserError(f"{path} is also the input: choose another --output.")
             opener: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
             self._stream: Any = opener(path, "wb") if self._is_file else sys.stdout.buffer
 

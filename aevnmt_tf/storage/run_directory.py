@@ -68,7 +68,7 @@ def settings_file(run: str | os.PathLike[str]) -> Path:
     path = Path(run) / HPARAMS
     if not path.is_file():
         raise UserError(
-            f"{run} is not a run: it has no {HPARAMS}; give the out_dir of a training run."
+            f"{run} is not a training run: it has no {HPARAMS}. Give the out_dir of a run."
         )
     return path
 
@@ -83,7 +83,7 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
     """
     run = Path(run)
     if not run.is_dir():
-        raise UserError(f"there is no run in {run}: give the out_dir of a training run.")
+        raise UserError(f"the folder {run} does not exist: give the out_dir of a training run.")
     if checkpoint is not None:
         found = [_newest(run / CHOICES[checkpoint])]
     else:
@@ -99,7 +99,9 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
             "--checkpoint, or train with avg_ckpts."
         )
     where = "best/ or checkpoints/" if checkpoint is None else f"{CHOICES[checkpoint]}/"
-    raise UserError(f"{run} has no usable weights in {where}: has the training run saved yet?")
+    raise UserError(
+        f"{run} has no complete weights in {where}: training may not have saved any yet."
+    )
 
 
 def _newest(parent: Path) -> Path | None:
@@ -138,7 +140,9 @@ def load_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist.") from None
     except (ValueError, KeyError) as error:
-        raise UserError(f"{path} does not fit the model of {HPARAMS}: {error}.") from error
+        raise UserError(
+            f"{path} does not match the model that {HPARAMS} describes: {error}."
+        ) from error
 
 
 def damage(folder: str | os.PathLike[str], *, checksums: bool = True) -> str | None:

@@ -71,7 +71,7 @@ def find_file(path: str | os.PathLike[str]) -> Path:
     for candidate in (Path(path), Path(f"{path}.gz")):
         if candidate.exists() and not candidate.is_dir():  # a pipe will do
             return candidate
-    raise UserError(f"there is no file {path} and no file {path}.gz: check the prefix.")
+    raise UserError(f"neither {path} nor {path}.gz exists: check the prefix.")
 
 
 def read_lines(path: str | os.PathLike[str], *, errors: str | None = None) -> TextLines:

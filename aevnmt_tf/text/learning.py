@@ -113,6 +113,6 @@ def _frequent_words(
     for word in special:
         counts.pop(word, None)
     if not counts:
-        raise UserError(f"the training text ({name}) has no words to make a vocabulary of.")
+        raise UserError(f"the training text ({name}) has no words to make a vocabulary from.")
     words = sorted(counts, key=lambda word: (-counts[word], word))
     return [*special, *words[: None if limit is None else max(limit - len(special), 0)]]

@@ -161,7 +161,9 @@ def _check_codes(codes: str, path: Path) -> None:
     # The library ends the process on a bad line.
     for number, line in enumerate(codes.rstrip("\n").split("\n"), 1):
         if not line.startswith("#version:") and len(line.strip("\r\n ").split(" ")) != 2:
-            raise UserError(f"{path}, line {number}: a merge is two subwords and a space.")
+            raise UserError(
+                f"{path}, line {number}: a merge must be two subwords separated by a space."
+            )
 
 
 def _truecaser_file(folder: str | Path, lang: str) -> Path:

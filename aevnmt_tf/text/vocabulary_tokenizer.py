@@ -141,10 +141,12 @@ def read_vocabulary(path: str | Path, *, sos: str = "<s>", eos: str = "</s>") ->
     seen: dict[str, int] = {}
     for number, word in enumerate(words, 1):
         if not word or any(character in WHITESPACE for character in word):
-            raise UserError(f"{path}, line {number}: one word a line, without spaces.")
+            raise UserError(
+                f"{path}, line {number}: a line must contain one word without spaces."
+            )
         if word in seen:
             raise UserError(
-                f"{path}, line {number}: {word} is already on line {seen[word]}; remove one."
+                f"{path}, line {number}: {word} is also on line {seen[word]}: remove one."
             )
         seen[word] = number
     return [*special, *words] if has_none else words

@@ -73,7 +73,7 @@ class Checkpoints:
             if damaged:
                 raise UserError(
                     f"every checkpoint in {self.folder} is damaged; choose another out_dir, or"
-                    f" remove {self.out_dir} to start again from step 0"
+                    f" remove {self.out_dir} to start over"
                 )
             return None
         if set_aside:

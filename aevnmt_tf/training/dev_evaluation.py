@@ -80,7 +80,7 @@ class DevEvaluator:
             for pairs, joined in zip(raw, references, strict=True)
         ]
         if not any(self._pairs):
-            raise UserError(f"the development set {', '.join(self._prefixes)} is empty")
+            raise UserError(f"the development set {', '.join(self._prefixes)} is empty.")
         self._bounds = BoundsFunction(
             model, samples=hp.iw_samples, seed=hp.random_seed, loss=train_step.objective_of(hp)
         )
@@ -184,8 +184,7 @@ class DevEvaluator:
     def _attention(self, sources: list[str]) -> list[np.ndarray]:
         if not extras.is_installed("matplotlib"):
             warnings.warn(
-                "there are no attention images without matplotlib: "
-                "pip install 'aevnmt_tf[plots]'.",
+                "attention images need matplotlib: pip install 'aevnmt_tf[plots]'.",
                 stacklevel=2,
             )
             return []

@@ -59,12 +59,12 @@ def _config() -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"TF_CONFIG is not JSON: {error}") from None
     if not isinstance(config, dict):
-        raise UserError(f"TF_CONFIG is no JSON object: {ADVICE}")
+        raise UserError(f"TF_CONFIG is not a JSON object: {ADVICE}")
     if not isinstance(config.get("cluster", {}), dict):
-        raise UserError(f"cluster in TF_CONFIG is no JSON object: {ADVICE}")
+        raise UserError(f"cluster in TF_CONFIG is not a JSON object: {ADVICE}")
     workers = _workers(config)
     if not isinstance(workers, list) or not all(isinstance(one, str) for one in workers):
-        raise UserError(f"worker in TF_CONFIG is no list of addresses: {ADVICE}")
+        raise UserError(f"worker in TF_CONFIG is not a list of addresses: {ADVICE}")
     if workers:
         _check_task(config.get("task"), workers)
     return config

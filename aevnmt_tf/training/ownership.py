@@ -73,8 +73,8 @@ def _refuse_a_run_without_checkpoints(out_dir):
     for name in (run_directory.BEST, run_directory.AVERAGE):
         if run_directory.listing(out_dir / name):
             raise UserError(
-                f"out_dir {out_dir} has weights in {name}/, but no checkpoint to go on from;"
-                f" choose another out_dir, or remove {out_dir} to start again from step 0"
+                f"out_dir {out_dir} has weights in {name}/, but no checkpoint to resume from:"
+                f" choose another out_dir, or remove {out_dir} to start over"
             )
 
 

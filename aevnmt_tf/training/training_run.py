@@ -64,7 +64,7 @@ def train(
         outcome = loop.run()
         if outcome.interrupted:
             reporter.say(
-                f"stopped at step {outcome.step} and saved; the same command resumes it"
+                f"stopped at step {outcome.step} and saved; run the same command to resume"
             )
         if outcome.interrupted or not is_chief:
             return outcome, None
@@ -110,7 +110,7 @@ def _make_loop(
     reporter.say(
         f"{hp.model_type}: {model.count_params():,} parameters,"
         f" vocabularies of {x_tokenizer.vocab_size:,} and {y_tokenizer.vocab_size:,},"
-        f" {data.batches_per_epoch:,} batches an epoch,"
+        f" {data.batches_per_epoch:,} batches per epoch,"
         f" {100 * data.padding_share:.0f} % padding,"
         f" {replicas} device{'s' if replicas > 1 else ''}"
     )

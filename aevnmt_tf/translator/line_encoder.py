@@ -128,7 +128,7 @@ def checked(lines: Iterable[str]) -> Iterator[str]:
     """Return the lines; a UserError at the first that is no string."""
     if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
         kind = "one string" if isinstance(lines, str) else f"of type {type(lines).__name__}"
-        raise UserError(f"lines must be a list of strings, and this is {kind}: give [line].")
+        raise UserError(f"lines must be a list of strings, not {kind}: pass [line].")
     return (_checked_line(line, f"lines[{place}]") for place, line in enumerate(lines))
 
 
@@ -143,7 +143,7 @@ def checked_pairs(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]
 
 def _checked_line(line: Any, name: str) -> str:
     if not isinstance(line, str):
-        raise UserError(f"{name} must be a string, and is {line!r}.")
+        raise UserError(f"{name} must be a string, not {line!r}.")
     return line
 
 

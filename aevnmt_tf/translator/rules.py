@@ -174,9 +174,9 @@ class Decoding:
         if self.z is None:
             object.__setattr__(self, "z", "sample" if self.search in DRAWS_Z else "mean")
         if self.num_z > 1 and not (self.z == "sample" and OPTIONS["num_z"].is_for(self.search)):
-            raise UserError("num_z above 1 needs z sample, and beam, greedy or refine search.")
+            raise UserError("num_z above 1 needs z sample and beam, greedy or refine search.")
         if self.search == "refine" and self.z == "zero":
-            raise UserError("refine search finds a better z: give z sample or mean, not zero.")
+            raise UserError("refine search needs a z to start from: set z to sample or mean.")
         if self.most is not None and self.n_best > self.most:
             larger = "num_samples" if self.search == "mbr" else "beam_width"
             raise UserError(

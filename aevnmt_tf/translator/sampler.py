@@ -73,7 +73,9 @@ class Sampler:
         model = self._graph.model
         if model.source_lm is None:
             kind = self._graph.hp.model_type
-            raise UserError(f"a {kind} model has no P(x): only joint and aevnmt make sources.")
+            raise UserError(
+                f"a {kind} model has no P(x): only joint and aevnmt models sample pairs."
+            )
 
         def run(z: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             z = None if model.posterior is None else z

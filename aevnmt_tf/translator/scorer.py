@@ -51,7 +51,9 @@ class Scorer:
         """
         x, y = (list(line_encoder.checked(side)) for side in (sources, targets))
         if len(x) != len(y):
-            raise UserError(f"{len(x)} sources have {len(y)} targets: give pairs.")
+            raise UserError(
+                f"{len(x)} sources but {len(y)} targets: give one target per source."
+            )
         scores = list(self.stream(zip(x, y, strict=True), samples=samples, seed=seed))
         return {
             name: np.array([score.values[name] for score in scores], np.float32)

@@ -71,5 +71,5 @@ def test_weights_come_back_and_those_of_another_shape_are_refused(tmp_path):
     run_directory.save_weights(first, tmp_path)
     run_directory.load_weights(second, tmp_path)
     assert (first.get_weights()[0] == second.get_weights()[0]).all()
-    with pytest.raises(UserError, match="does not fit the model"):
+    with pytest.raises(UserError, match="does not match the model"):
         run_directory.load_weights(model(5), tmp_path)

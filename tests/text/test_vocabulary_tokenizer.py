@@ -149,9 +149,9 @@ def test_other_names_of_the_specials(tmp_path):
     [
         (b"", r"v\.en, line 1: found the end of the file where <unk> must be"),
         (b"<unk>\n</s>\n<s>\n", r"v\.en, line 2: found </s> where <s> must be"),
-        (b"<unk>\n<s>\n</s>\na\nb\na\n", r"v\.en, line 6: a is already on line 4"),
-        (b"<unk>\n<s>\n</s>\na\n\nb\n", r"v\.en, line 5: one word a line"),
-        (b"<unk>\n<s>\n</s>\na b\n", r"v\.en, line 4: one word a line"),
+        (b"<unk>\n<s>\n</s>\na\nb\na\n", r"v\.en, line 6: a is also on line 4"),
+        (b"<unk>\n<s>\n</s>\na\n\nb\n", r"v\.en, line 5: .*one word"),
+        (b"<unk>\n<s>\n</s>\na b\n", r"v\.en, line 4: .*one word"),
         (b"<unk>\n<s>\n</s>\na\n\xff\n", r"v\.en, line 5: byte 0xff"),
     ],
 )

@@ -48,11 +48,11 @@ TWO = {"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]}
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ([], "TF_CONFIG is no JSON object"),
+        ([], "TF_CONFIG is not a JSON object"),
         ({"cluster": []}, "cluster in TF_CONFIG"),
         ({"cluster": None}, "cluster in TF_CONFIG"),
-        ({"cluster": {"worker": "127.0.0.1:9000"}}, "worker in TF_CONFIG is no list"),
-        ({"cluster": {"worker": [9000, 9001]}}, "worker in TF_CONFIG is no list"),
+        ({"cluster": {"worker": "127.0.0.1:9000"}}, "worker in TF_CONFIG is not a list"),
+        ({"cluster": {"worker": [9000, 9001]}}, "worker in TF_CONFIG is not a list"),
         ({"cluster": TWO}, "TF_CONFIG names workers, but no task"),
         ({"cluster": TWO, "task": []}, "TF_CONFIG names workers, but no task"),
         ({"cluster": TWO, "task": {"type": "worker"}}, "TF_CONFIG names workers, but no task"),

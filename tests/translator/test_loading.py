@@ -29,5 +29,5 @@ def test_load(run):
 
 def test_load_of_what_is_no_run(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(UserError, match="is not a run"):
+        with pytest.raises(UserError, match="is not a training run"):
             aevnmt_tf.load(folder)

@@ -65,5 +65,5 @@ def test_a_pair_scores_the_same_in_any_batch(shared):
     alone = shared.score(sources[:1], targets[:1], samples=2)
     for name, values in alone.items():
         np.testing.assert_allclose(values[0], together[name][0], rtol=1e-4, atol=1e-4)
-    with pytest.raises(UserError, match="9 sources have 1 targets"):
+    with pytest.raises(UserError, match="9 sources but 1 target"):
         shared.score(LINES, ["a"])
