@@ -232,7 +232,7 @@ def test_misaligned_files_and_an_empty_corpus(tmp_path, corpus, capsys):
     assert "dev.de has 1" in capsys.readouterr().err
     train = write(tmp_path / "void", [("", "a"), ("b", "")])
     assert run(tmp_path, {"train_prefix": train}) == 2
-    assert "cleaning leaves no pair" in capsys.readouterr().err
+    assert "after cleaning" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [[], ["--text_pipeline", "moses"]])
@@ -261,7 +261,7 @@ def test_no_file_that_is_read_is_replaced(
     assert run(tmp_path, {**base, **settings}, *flags, out="OUT") == 2
     error = capsys.readouterr().err
     assert f"--out {tmp_path / 'OUT'} would overwrite " in error and error.count("\n") == 1
-    assert f"{name.split('/')[-1]}.en{'.gz' * packed}, " in error
+    assert f"{name.split('/')[-1]}.en{'.gz' * packed}: " in error
     assert {path: path.read_bytes() for path in files(tmp_path / "OUT")} == before
 
 
@@ -272,10 +272,10 @@ def test_synthetic_and_monolingual_files_are_not_replaced_either(tmp_path, corpu
         (out / name).write_text("ein Satz\n")
     before = {path: path.read_bytes() for path in files(out)}
     assert run(tmp_path, {**corpus, "synthetic_prefix": str(out / "synthetic")}) == 2
-    assert f"replace {out / 'synthetic.translation.en'}, " in capsys.readouterr().err
+    assert f"overwrite the input {out / 'synthetic.translation.en'}: " in capsys.readouterr().err
     mono = [flag for name in ("other", "mono-2") for flag in ("--mono_tgt", f"{out}/{name}.de")]
     assert run(tmp_path, corpus, *mono) == 2
-    assert f"replace {out / 'mono-2.de'}, " in capsys.readouterr().err
+    assert f"overwrite the input {out / 'mono-2.de'}: " in capsys.readouterr().err
     assert {path: path.read_bytes() for path in files(out)} == before
     assert run(tmp_path, corpus, *mono[:2]) == 0  # no file of that name is written
 
@@ -285,7 +285,7 @@ def test_raw_dev_is_kept_only_by_moses(tmp_path, corpus, capsys):
     raw.mkdir(parents=True)
     corpus["dev_prefix"] = write(raw / "dev", list(sentences(10)))
     assert run(tmp_path, corpus, "--text_pipeline", "moses", "--vocab_size", "60") == 2
-    assert f"replace {raw / 'dev.en'}, " in capsys.readouterr().err
+    assert f"overwrite the input {raw / 'dev.en'}: " in capsys.readouterr().err
     assert run(tmp_path, corpus) == 0
 
 

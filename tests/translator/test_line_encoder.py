@@ -14,7 +14,7 @@ def shared():
 
 def test_one_string_is_not_taken_for_lines(shared):
     for call in (shared.translate, shared.n_best, shared.embed, shared.embedder.draw):
-        with pytest.raises(UserError, match="one string: give .line."):
+        with pytest.raises(UserError, match="one string: pass .line."):
             call("a b")
     with pytest.raises(UserError, match="one string"):
         shared.score(["a b"], "a b")
