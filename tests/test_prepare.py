@@ -272,7 +272,7 @@ def test_synthetic_and_monolingual_files_are_not_replaced_either(tmp_path, corpu
         (out / name).write_text("ein Satz\n")
     before = {path: path.read_bytes() for path in files(out)}
     assert run(tmp_path, {**corpus, "synthetic_prefix": str(out / "synthetic")}) == 2
-    assert f"overwrite the input {out / 'synthetic.translation.en'}: " in capsys.readouterr().err
+    assert f"input {out / 'synthetic.translation.en'}: " in capsys.readouterr().err
     mono = [flag for name in ("other", "mono-2") for flag in ("--mono_tgt", f"{out}/{name}.de")]
     assert run(tmp_path, corpus, *mono) == 2
     assert f"overwrite the input {out / 'mono-2.de'}: " in capsys.readouterr().err
