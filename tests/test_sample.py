@@ -122,7 +122,7 @@ def test_an_interruption_leaves_whole_lines(command, loaded, tmp_path, monkeypat
         (["--interpolate", "a", "b", "--top_k", 4], "--top_k has no effect"),
         (["--interpolate", "a", "b", "--top_p", 1], "--top_p has no effect"),
         (["--interpolate", "a"], "--interpolate"),
-        (["--num", 2, "--model", "nowhere"], "nowhere is not a run"),
+        (["--num", 2, "--model", "nowhere"], "nowhere is not a training run"),
         (["--num", 2, "--model", "cond"], "a cond model has no P(x)"),
         (["--interpolate", "a", "b", "--model", "joint"], "(model_type joint) has no z"),
         (["--interpolate", "a", "b", "--model", "cond"], "(model_type cond) has no z"),

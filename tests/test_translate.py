@@ -255,7 +255,7 @@ def broken_gzip(path):
         (["--utility", "bleu"], "utility is for mbr search, and this is greedy search"),
         (["--seed", "-1"], "--seed: must be"),
         (["--top_p", "0"], "--top_p: top_p must be"),
-        (["--model", "{tmp}"], "{tmp} is not a run"),
+        (["--model", "{tmp}"], "{tmp} is not a training run"),
         (["--output", "{tmp}"], "cannot write {tmp}: Is a directory"),
         (["--attention", "{tmp}/text"], "cannot write {tmp}/text: file exists"),
         (["--checkpoint", "average"], "without avg_ckpts"),
@@ -282,7 +282,7 @@ def test_no_run(command, tmp_path):
     target = tmp_path / "out"
     target.write_text("precious\n")
     code, _, messages = command("--output", target, model=tmp_path, stdin=b"a\n")
-    assert code == 2 and f"{tmp_path} is not a run" in messages
+    assert code == 2 and f"{tmp_path} is not a training run" in messages
     assert target.read_text() == "precious\n"
 
 
@@ -301,7 +301,7 @@ def test_damaged_runs(command, run, tmp_path):
     assert "hparams.json" in damaged("hparams.json")
     assert "text" in damaged("text")
     assert "vocab.en" in damaged("text/vocab.en")
-    assert "no usable weights in best/ or checkpoints/" in without_weights(
+    assert "no complete weights in best/ or checkpoints/" in without_weights(
         command, run, tmp_path
     )
 

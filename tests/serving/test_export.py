@@ -249,10 +249,10 @@ def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        ("--model {tmp} --export_dir {tmp}/d", "{tmp} is not a run"),
+        ("--model {tmp} --export_dir {tmp}/d", "{tmp} is not a training run"),
         ("--model {run} --export_dir {tmp}/taken --version 3", "3 exists already"),
         ("--model {run} --export_dir {tmp}/file", "file is a file"),
-        ("--model {run} --export_dir {tmp}/d --checkpoint last", "no usable weights"),
+        ("--model {run} --export_dir {tmp}/d --checkpoint last", "no complete weights"),
         ("--model {run} --export_dir {tmp}/d --search mbr", "mbr search compares"),
         ("--model {run} --export_dir {tmp}/d --n_best 4", "n_best 4 is more than beam"),
         ("--model {run} --export_dir {tmp}/d --version 0", "--version: must be 1 or more"),

@@ -47,7 +47,7 @@ def test_every_search_is_measured(command, run, tmp_path):
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["--model", "nowhere", "--src", "{tmp}/x"], "nowhere is not a run"),
+        (["--model", "nowhere", "--src", "{tmp}/x"], "nowhere is not a training run"),
         (["--model", "nowhere", "--src", "{tmp}/none"], "cannot read {tmp}/none"),
         (["--model", "nowhere", "--src", "{tmp}/empty"], "empty has no sentence"),
         (["--model", "nowhere", "--src", "{tmp}/bad"], "bad, line 2: byte 0xff"),
