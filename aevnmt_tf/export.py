@@ -18,7 +18,6 @@ from aevnmt_tf.translator import rules
 
 SETTINGS = ("beam_width", "length_penalty_weight")  # of the run, those with a declaration
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
-SAMPLING = ("temperature", "top_k", "top_p")
 
 
 def parser() -> command.Parser:
@@ -37,8 +36,7 @@ def parser() -> command.Parser:
     p.add_argument(
         "--example", metavar="TEXT", help="source sentence that the web page offers to try"
     )
-    owner = "serving_default and nbest (mbr is not available in a graph)"
-    rules.add_flags(p, ["search"], owner=owner)
+    rules.add_flags(p, ["search"], owner="serving_default and nbest")
     _add_sizes(p)
     _add_settings(p)
     settings.add_flags(p, Batching)
@@ -67,7 +65,14 @@ def _add_sizes(p):
         metavar="S",
         help="draws of z of the score signature (default: 10)",
     )
-    rules.add_flags(group, SAMPLING, owner="sample")
+    group.add_argument(
+        "--mbr_samples",
+        type=flags.positive,
+        default=30,
+        metavar="N",
+        help="samples that mbr chooses among (default: 30)",
+    )
+    rules.add_flags(group, rules.DRAWING, owner="sample, mbr")
 
 
 def _add_settings(p):
@@ -90,8 +95,9 @@ def run(args) -> int:
         batching=Batching.of(settings.given(args, Batching)),
         overrides={**rules.given(args, SETTINGS), **_given(args, LENGTHS)},
         num_samples=args.num_samples,
+        mbr_samples=args.mbr_samples,
         score_samples=args.samples,
-        sampling=rules.given(args, SAMPLING),
+        sampling=rules.given(args, rules.DRAWING),
         **rules.given(args, ("search",)),
         **_given(args, ("n_best",)),
     )
@@ -121,6 +127,8 @@ def _lines(args, exported):
         inputs, outputs = (", ".join(side) for side in sides)
         yield f"  {name:16} {inputs} -> {outputs}"
     yield f"warm-up requests: {exported.num_warmup_requests}"
+    if exported.warning:
+        yield f"warning: {exported.warning}"
     folder = shlex.quote(args.export_dir)
     yield "next:"
     yield f"  {next_commands.verb('serve', '--export_dir', args.export_dir)}"

@@ -17,7 +17,6 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import rules
 
-DRAWING = ("temperature", "top_k", "top_p")  # how words are drawn
 FLUSHED = 64  # pairs: whoever waits for them sees them soon
 
 
@@ -27,7 +26,7 @@ def parser() -> command.Parser:
     flags.add_run(p)
     p.add_argument("--num", type=flags.positive, metavar="N", help="number of sentence pairs")
     p.add_argument("--seed", type=flags.seed, metavar="S", help="random seed (default: 1)")
-    rules.add_flags(p, DRAWING, owner="")
+    rules.add_flags(p, rules.DRAWING, owner="")
     p.add_argument(
         "--interpolate",
         nargs=2,
@@ -55,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     translator = translators.load(args.model, checkpoint=args.checkpoint)
     if args.interpolate is None:
         seed = 1 if args.seed is None else args.seed
-        pairs = translator.sampler.stream(args.num, seed=seed, **rules.given(args, DRAWING))
+        drawing = rules.given(args, rules.DRAWING)
+        if warning := rules.Decoding(search="sample", **drawing).warning(translator.hp):
+            print(f"aevnmt sample: {warning}", file=sys.stderr)
+        pairs = translator.sampler.stream(args.num, seed=seed, **drawing)
     else:
         pairs = iter(translator.interpolate(*args.interpolate, steps=args.steps or 5))
     names = ("source", "target") if translator.model.decoder is not None else ("source",)
@@ -78,7 +80,7 @@ def _check(args: argparse.Namespace) -> None:
         if args.steps is not None:
             raise UserError("--steps needs --interpolate.")
         return
-    drawn = ([] if args.seed is None else ["seed"]) + list(rules.given(args, DRAWING))
+    drawn = ([] if args.seed is None else ["seed"]) + list(rules.given(args, rules.DRAWING))
     if drawn:
         raise UserError(f"--{drawn[0]} has no effect with --interpolate: leave it out.")
 

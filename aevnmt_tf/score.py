@@ -22,20 +22,16 @@ is log_py - kl, and iw_log_py is a lower bound on log P(y|x). A vae model takes
 """
 
 import argparse
-import contextlib
-import json
-import math
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.storage import line_streams, pair_streams
+from aevnmt_tf.translator import corpus_parts, corpus_shards
+from aevnmt_tf.translator.corpus_jobs import Row, ScoreJob
 from aevnmt_tf.translator.corpus_scores import CorpusScores
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator import PairScore, Translator
+from aevnmt_tf.translator.corpus_shards import CorpusInput
 
 
 def parser() -> command.Parser:
@@ -60,6 +56,7 @@ def parser() -> command.Parser:
         "--seed", type=flags.seed, default=1, metavar="S", help="random seed (default: 1)"
     )
     flags.add_errors(p)
+    flags.add_parts(p)
     p.add_argument(
         "--src_max_len_infer", type=flags.positive, metavar="N", help="truncate longer lines"
     )
@@ -69,45 +66,36 @@ def parser() -> command.Parser:
 def run(args: argparse.Namespace) -> int:
     """Score and return the exit code."""
     _check(args)
-    with contextlib.ExitStack() as stack:
-        pairs = stack.enter_context(
-            pair_streams.PairStream(args.src, args.tgt or args.src, errors=args.errors)
-        )
-        translator = _load(args)
-        _check_sides(args, has_target=translator.model.decoder is not None)
-        names = translator.scorer.names
+    longest = args.src_max_len_infer
+    job = ScoreJob(
+        [args.model],
+        args.checkpoint,
+        {} if longest is None else {"src_max_len_infer": longest},
+        format=args.format,
+        samples=args.samples,
+        seed=args.seed,
+        has_target=args.tgt is not None,
+    )
+    source = CorpusInput([args.src, args.tgt or args.src], errors=args.errors)
+    if corpus_parts.is_split(args):
+        empty = CorpusScores([], samples=args.samples)
+        corpus_parts.run_split("aevnmt score", args, job, source, empty)
+        return 0
+    with source.opened() as pairs:
+        loaded = job.load()
+        rate = LineRate("aevnmt score")
         # Only now: a command that cannot work must not empty the file.
-        output = stack.enter_context(line_streams.Output(args.output, source=args.src))
-        if args.format == "tsv":
-            output.write("\t".join([*names, "source_tokens", "target_tokens"]))
-        corpus = CorpusScores(names, samples=args.samples)
-        scores = translator.scorer.stream(pairs, samples=args.samples, seed=args.seed)
-        for number, score in enumerate(_tracked(scores, args), 1):
-            _say_cuts(number, score)
-            source, target = pairs.waiting.popleft()
-            row = {name: score.values[name] for name in names} | _tokens(score)
-            if args.format == "jsonl":
-                output.write(_jsonl({"line": number, "source": source, "target": target}, row))
-            else:
-                output.write("\t".join(map(_cell, row.values())))
-            corpus.add(row)
-            if not pairs.waiting:  # this window is done
-                output.flush()
-        output.flush()
+        with line_streams.Output(args.output, source=args.src) as output:
+
+            def seen(number: int, row: Row) -> None:
+                if sys.stderr.isatty():
+                    rate.move(number)
+
+            summary = corpus_shards.write_rows(loaded, pairs, output, say=rate.say, seen=seen)
         if pairs.problem:
             raise UserError(pairs.problem)
-    print("aevnmt score: " + "\n".join(corpus.lines()), file=sys.stderr)
-    if warning := corpus.warning():
-        print(f"aevnmt score: {warning}", file=sys.stderr)
+    print("aevnmt score: " + "\n".join(summary.lines()), file=sys.stderr)
     return 0
-
-
-def _load(args: argparse.Namespace) -> "Translator":
-    from aevnmt_tf import translator as translators
-
-    longest = args.src_max_len_infer
-    overrides = {} if longest is None else {"src_max_len_infer": longest}
-    return translators.load(args.model, checkpoint=args.checkpoint, **overrides)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -118,47 +106,6 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(f"{what or 'only one of --src and --tgt can be stdin'}.")
     line_streams.refuse_inputs(args.output, paths)
     pair_streams.check_counts(*paths)
-
-
-def _check_sides(args: argparse.Namespace, *, has_target: bool) -> None:
-    if has_target and args.tgt is None:
-        raise UserError("--tgt is missing: only a vae model scores sentences alone.")
-    if not has_target and args.tgt is not None:
-        raise UserError(
-            f"{args.model} is a vae, which scores sentences alone: leave --tgt out."
-        )
-
-
-def _tracked(scores: "Iterable[PairScore]", args: argparse.Namespace) -> "Iterable[PairScore]":
-    """Return scores with a bar on stderr, unless they go to the same terminal."""
-    if args.output == "-" and sys.stdout.isatty():
-        return scores
-    from aevnmt_tf.cli import progress
-
-    total = pair_streams.count(args.src)
-    return progress.track(scores, "scoring", total=total) if sys.stderr.isatty() else scores
-
-
-def _say_cuts(number: int, score: "PairScore") -> None:
-    for side, was_cut in (("source", score.source_was_cut), ("target", score.target_was_cut)):
-        if was_cut:
-            length = getattr(score, f"{side}_tokens") - 1
-            sentence = f"line {number}: the {side} is cut to its first {length} subwords"
-            print(f"aevnmt score: {sentence}", file=sys.stderr)
-
-
-def _tokens(score: "PairScore") -> dict[str, int]:
-    return {name: getattr(score, name) for name in ("source_tokens", "target_tokens")}
-
-
-def _cell(value: float) -> str:
-    return f"{value:.5f}" if isinstance(value, float) else str(value)
-
-
-def _jsonl(head: dict[str, Any], row: dict[str, Any]) -> str:
-    # JSON has no infinity.
-    finite = {k: v if math.isfinite(v) else None for k, v in row.items()}
-    return json.dumps({**head, **finite}, ensure_ascii=False)
 
 
 def main(argv: list[str] | None = None) -> int:

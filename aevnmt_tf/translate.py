@@ -5,6 +5,8 @@
     aevnmt translate --model RUN --search mbr --num_samples 50 --utility bleu < source.txt
     aevnmt translate --model RUN --search refine --refine_steps 3 < source.txt
     aevnmt translate --model RUN1 --model RUN2 --model RUN3 < source.txt        (an ensemble)
+    aevnmt translate --model RUN --input F --output F.3 --shard 3/8        (the third part of F)
+    aevnmt translate --model RUN --input F --output G --engine ray --num_workers 8
     echo "A sentence." | aevnmt translate --model RUN --attention alignment.png
 
 With --n_best N, the translations of a line are separated by tabs (text) or form a list (jsonl).
@@ -12,21 +14,18 @@ With --n_best N, the translations of a line are separated by tabs (text) or form
 
 import argparse
 import contextlib
-import json
 import sys
-from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf import hparams
-from aevnmt_tf.cli import command, flags, machine
+from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.plots.alignment_files import AlignmentFiles
 from aevnmt_tf.storage import line_streams
-from aevnmt_tf.translator import rules
+from aevnmt_tf.translator import corpus_parts, corpus_shards, rules
+from aevnmt_tf.translator.corpus_jobs import Row, TranslateJob
+from aevnmt_tf.translator.corpus_shards import CorpusInput
 from aevnmt_tf.translator.unknown_words import UnknownWords
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator import Decoding, TranslatedLine, Translation, Translator
 
 
 def parser() -> command.Parser:
@@ -61,6 +60,7 @@ def parser() -> command.Parser:
     flags.add_errors(p)
     p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")
     flags.add_lengths(p)
+    flags.add_parts(p)
     rules.add_flags(p, ("n_best", "force_length", *rules.FLAGS))
     hparams.add_flags(p, ["decoding"], file=False)
     return p
@@ -68,109 +68,58 @@ def parser() -> command.Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Translate and return the exit code."""
-    machine.tune_for_throughput()
+    pictures = AlignmentFiles(args.attention)
+    job, source = _job(args), CorpusInput([args.input], errors=args.errors, only=args.lines)
+    if corpus_parts.is_split(args):
+        for name in ("attention", "lines"):
+            if getattr(args, name) is not None:
+                raise UserError(f"--{name} is not for --shard and --engine ray.")
+        corpus_parts.run_split("aevnmt translate", args, job, source, UnknownWords())
+        return 0
     with contextlib.ExitStack() as stack:
-        source = stack.enter_context(line_streams.open_input(args.input))
-        is_stdin = args.input == line_streams.STD
-        reader = line_streams.Reader(
-            source,
-            name="stdin" if is_stdin else args.input,
-            errors=args.errors,
-            only=args.lines,
-        )
-        pictures = AlignmentFiles(args.attention)
+        reader = stack.enter_context(source.opened())
         lines = pictures.allowed(reader)
-        translator, decoding = _load(args)
+        loaded = job.load()
         # Only now: a command that cannot work must not empty the file.
         pictures.make_folder()
         output = stack.enter_context(line_streams.Output(args.output, source=args.input))
-        rate, unknown = LineRate("aevnmt translate"), UnknownWords()
-        if is_stdin and sys.stdin.isatty():
-            rate.say("type sentences, one per line; Ctrl-D ends the input")
-        results = translator.stream(
-            lines,
-            decoding=decoding,
-            seed=args.seed,
-            details=args.format == "jsonl" or args.attention is not None,
-            is_ready=reader.is_ready,
-        )
-        for number, (line, result) in enumerate(reader.beside(results), 1):
-            if result.was_cut:
-                longest = translator.hp.src_max_len_infer
-                rate.say(f"line {number} is cut to its first {longest} subwords")
-            output.write(
-                _jsonl(number, line, result) if args.format == "jsonl" else _text(result)
-            )
-            best = result.translations[0]
-            pictures.draw(
-                number, best.attention, source=result.source_pieces, target=best.target_pieces
-            )
-            unknown.add(result)
+        rate = LineRate("aevnmt translate")
+
+        def seen(number: int, row: Row) -> None:
+            best = row.result.translations[0]
+            pieces = {"source": row.result.source_pieces, "target": best.target_pieces}
+            pictures.draw(number, best.attention, **pieces)
             rate.move(number)
-            if not reader.waiting:  # this window is done
-                output.flush()
-        output.flush()
+
+        if args.input == line_streams.STD and sys.stdin.isatty():
+            rate.say("type sentences, one per line; Ctrl-D ends the input")
+        if loaded.warning:
+            rate.say(loaded.warning)
+        summary = corpus_shards.write_rows(
+            loaded, lines, output, is_ready=reader.is_ready, say=rate.say, seen=seen
+        )
         rate.end()
-        if sentence := unknown.sentence(translator.encoder.source_form):
+        for sentence in summary.lines():
             rate.say(sentence)
         if reader.problem:
             raise UserError(reader.problem)
     return 0
 
 
-def _load(args: argparse.Namespace) -> "tuple[Translator, Decoding]":
-    from aevnmt_tf import translator as translators
-
+def _job(args: argparse.Namespace) -> TranslateJob:
     overrides = hparams.overrides(args)
     for name in ("src_max_len_infer", "tgt_max_len_infer"):
         if getattr(args, name) is not None:
             overrides[name] = getattr(args, name)
-    runs = args.model if len(args.model) > 1 else args.model[0]
-    loaded = translators.load(runs, checkpoint=args.checkpoint, **overrides)
-    changes = rules.given(args, ("n_best", "force_length", *rules.FLAGS))
-    decoding = translators.Decoding.of(loaded.hp, given=overrides, **changes)
-    loaded.check(decoding)
-    if loaded.hp.language_model:
-        raise UserError("this model (language_model true) reads no source: score text with it.")
-    decoder = loaded.graph.model.decoder
-    if args.attention is not None and decoder is not None and not decoder.has_attention:
-        raise UserError(
-            '--attention: this model has attention "", so there is nothing to draw.'
-        )
-    return loaded, decoding
-
-
-def _text(result: "TranslatedLine") -> str:
-    return "\t".join(t.text.translate(line_streams.LINE_BREAKS) for t in result.translations)
-
-
-def _jsonl(number: int, line: str, result: "TranslatedLine") -> str:
-    best, *_ = result.translations
-    row = {"line": number, "source": line, **_described(best)}
-    if len(result.translations) > 1:
-        row["n_best"] = [_described(t) for t in result.translations]
-    row["source_pieces"] = result.source_pieces
-    row["target_pieces"] = best.target_pieces
-    attention: Any = [] if best.attention is None else best.attention
-    row["attention"] = [[round(float(a), 4) for a in weights] for weights in attention]
-    if best.z is not None:
-        row["z"] = _rounded(best.z)
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _described(translation: "Translation") -> dict[str, Any]:
-    return {
-        "translation": translation.text,
-        "score": translation.score,
-        "log_prob": translation.log_prob,
-    }
-
-
-def _rounded(z: Any) -> list[Any]:
-    """Return z as JSON has it; of an ensemble one for each model."""
-    if isinstance(z, tuple):
-        return [None if each is None else _rounded(each) for each in z]
-    return [round(float(value), 5) for value in z]
+    return TranslateJob(
+        args.model,
+        args.checkpoint,
+        overrides,
+        rules.given(args, ("n_best", "force_length", *rules.FLAGS)),
+        format=args.format,
+        seed=args.seed,
+        details=args.attention is not None,
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -214,7 +214,12 @@ ELSEWHERE = {
         "they show what the command finds",
         "probing/probe_report plots/probe_plot",
     ),
-    "test_translate.py": ("the command writes them", "plots/alignment_files translator/traced"),
+    "test_translate.py": (
+        "the command runs them",
+        "plots/alignment_files translator/corpus_jobs translator/corpus_parts "
+        "translator/traced",
+    ),
+    "slow/test_ray.py": ("needs processes", "translator/ray_engine"),
     "test_score.py": ("the command reads pairs", "storage/pair_streams"),
     "test_train.py": (
         "the command from beginning to end",

@@ -13,9 +13,10 @@ import tensorflow as tf
 
 import aevnmt_tf
 from aevnmt_tf import score, search, translator
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.model import importance
 from aevnmt_tf.storage import pair_streams
-from aevnmt_tf.translator import line_encoder
+from aevnmt_tf.translator import corpus_jobs, line_encoder
 from tests.tiny_translator import LINES, make, save_run
 
 TARGETS = ["b", "c d e", "a a", "", "e f g h a", "zz", "h g f", "a", "d"]
@@ -160,7 +161,7 @@ def test_jsonl_in_files(command, loaded, tmp_path):
 
 
 def test_a_number_that_json_does_not_have():
-    row = json.loads(score._jsonl({"line": 1}, {"elbo": -math.inf, "kl": 1.0}))
+    row = json.loads(corpus_jobs._finite({"line": 1}, {"elbo": -math.inf, "kl": 1.0}))
     assert row == {"line": 1, "elbo": None, "kl": 1.0}
 
 
@@ -258,11 +259,16 @@ def test_long_sentences_are_cut_and_named(command, tmp_path):
     ]
 
 
-def test_the_longest_sentence_can_be_set(monkeypatch):
-    monkeypatch.setattr(translator, "load", lambda run, **options: (run, options))
-    words = "--model R --src x --tgt y --src_max_len_infer 99 --checkpoint last".split()
-    loaded = score._load(score.parser().parse_args(words))
-    assert loaded == ("R", {"checkpoint": "last", "src_max_len_infer": 99})
+def test_the_longest_sentence_can_be_set(command, files, monkeypatch):
+    asked = []
+
+    def load(run, **options):
+        asked.append(options)
+        raise UserError("enough.")
+
+    monkeypatch.setattr(translator, "load", load)
+    command(*files, "--src_max_len_infer", 99, "--checkpoint", "last")
+    assert asked == [{"checkpoint": "last", "src_max_len_infer": 99}]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from aevnmt_tf.translator import Graph, Translator
 from tests import tiny, tiny_run
 
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:9.9.9"
-SIGNATURES = "serving_default nbest sample score attention embed".split()
+SIGNATURES = "serving_default nbest sample mbr score attention embed".split()
 
 
 @functools.cache
@@ -83,7 +83,7 @@ class Shared(NamedTuple):
     printed: str
 
 
-FLAGS = "--n_best 3 --num_samples 4 --samples 3 --allowed_batch_sizes 1,3"
+FLAGS = "--n_best 3 --num_samples 4 --mbr_samples 6 --samples 3 --allowed_batch_sizes 1,3"
 
 
 def shared(tmp_path_factory) -> Shared:

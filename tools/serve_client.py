@@ -27,7 +27,7 @@ from typing import Any, NoReturn, TextIO
 
 from serve_transports import Busy, ClientError, Columns, Grpc, Refused, Rest, patiently
 
-SIGNATURES = ("serving_default", "nbest", "sample", "score", "attention", "embed")
+SIGNATURES = ("serving_default", "nbest", "sample", "mbr", "score", "attention", "embed")
 REST = "http://127.0.0.1:8501"
 LARGEST_SEED = 2**31 - 1
 LOWEST = -3.4e38
@@ -62,7 +62,7 @@ def parser() -> Parser:
         type=_seed,
         default=1,
         metavar="S",
-        help="of --signature sample: the n-th line is drawn with S + n - 1 (default: 1)",
+        help="of --signature sample, mbr: the n-th line is drawn with S + n - 1 (default: 1)",
     )
     p.add_argument("--format", choices=("text", "json"), default="text")
     p.add_argument(
@@ -163,7 +163,7 @@ def _inputs(args: argparse.Namespace, batch: list[str], *, first: int) -> Column
                 raise ClientError(f"line {number} is not SOURCE, tab, TARGET")
         sources, targets = zip(*pairs, strict=True)
         return {"source": list(sources), "target": list(targets)}
-    if args.signature == "sample":
+    if args.signature in ("sample", "mbr"):
         numbers = range(args.seed + first, args.seed + first + len(batch))
         return {"source": batch, "seed": [number % (LARGEST_SEED + 1) for number in numbers]}
     return {"source": batch}
@@ -210,6 +210,8 @@ class Text:
 
     def _serving_default(self, outputs: Columns) -> Iterator[str]:
         yield from map(_one_line, outputs["translation"])
+
+    _mbr = _serving_default
 
     def _nbest(self, outputs: Columns) -> Iterator[str]:
         for texts, scores in zip(outputs["translations"], outputs["scores"], strict=True):

@@ -79,3 +79,34 @@ def add_lengths(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--tgt_max_len_infer", type=positive, metavar="N", help="maximum output length"
     )
+
+
+def add_parts(p: argparse.ArgumentParser) -> None:
+    """--shard, --engine, --num_workers and --ray_address."""
+    group = p.add_argument_group("large corpora")
+    group.add_argument(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="do part I of N of the lines; --output gets this part, whole or not at all",
+    )
+    group.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="ray: on several processes or machines (default: local)",
+    )
+    group.add_argument(
+        "--num_workers", type=positive, metavar="N", help="processes of --engine ray"
+    )
+    group.add_argument(
+        "--ray_address", metavar="HOST:PORT", help="of a Ray cluster (default: this machine)"
+    )
+
+
+def shard(word: str) -> tuple[int, int]:
+    """Return I and N of a word such as 3/8; a type for argparse."""
+    number, _, count = word.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"must be I/N with I from 1 to N, not {word}")
+    return int(number), int(count)

@@ -49,6 +49,7 @@ def sample(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    epsilon: float = 0.0,
     length_penalty_weight: float = 0.0,
 ) -> Hypotheses:
     """Draw ancestral samples; log_probs are the model's own, whatever the temperature.
@@ -60,12 +61,16 @@ def sample(
         temperature: divides the logits; positive.
         top_k: draw among the k most probable words; 0: among all.
         top_p: draw among the fewest words that have this much probability together.
+        epsilon: draw among the words that have this much probability at least, with this
+            temperature; where none has, the most probable one (Hewitt et al., 2022).
         length_penalty_weight: for the scores alone.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, not {temperature}; 0 is greedy search")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}")
+    if not 0 <= epsilon <= 1:
+        raise ValueError(f"epsilon must be from 0 to 1, not {epsilon}")
 
     def choose(
         logits: tf.Tensor, t: tf.Tensor, seeds: tf.Tensor
@@ -75,7 +80,9 @@ def sample(
             is_eos = tf.range(logits.shape[1]) == problem.eos  # [V]
             allowed = tf.where((t + 1 < problem.min_length) & is_eos, MINUS_INFINITY, logits)
         u = tf.reshape(uniforms(seeds, stream=t, count=num_samples), [-1])  # [A * K]
-        words = draw(allowed, u=u, temperature=temperature, top_k=top_k, top_p=top_p)
+        words = draw(
+            allowed, u=u, temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon
+        )
         return words, tf.gather(logits, words, batch_dims=1) - log_sum_exp(logits)
 
     return _one_word_after_another(
@@ -150,10 +157,15 @@ def draw(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
+    epsilon: float = 0.0,
 ) -> tf.Tensor:
     """Draw words [N] from logits [N, V] by inversion of uniform numbers u [N] in [0, 1)."""
     # The highest logit becomes 0, so that a low temperature makes the others low and none high.
     logits = (logits - tf.reduce_max(logits, 1, keepdims=True)) / max(temperature, COLDEST)
+    if epsilon > 0:
+        is_best = logits == 0
+        is_allowed = is_best | (tf.nn.softmax(logits) >= epsilon)
+        logits = tf.where(is_allowed, logits, MINUS_INFINITY)
     size = logits.shape[1]
     words = None
     if top_p < 1:

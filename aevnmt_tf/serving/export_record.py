@@ -55,7 +55,8 @@ def describe(translator, signatures, *, choices, batching, runs=(), example=None
         "git": git(),
         "signatures": {name: _signature(one) for name, one in signatures.items()},
         "decoding": {
-            name: vars(getattr(choices, name)) for name in ("translate", "nbest", "sample")
+            name: vars(getattr(choices, name))
+            for name in ("translate", "nbest", "sample", "mbr")
         }
         | {"score_samples": choices.score_samples},
         "batching": {

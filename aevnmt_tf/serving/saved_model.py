@@ -42,6 +42,7 @@ class Exported:
     folder: Path
     manifest: dict
     num_warmup_requests: int
+    warning: str = ""  # about what is exported
 
 
 def export_runs(
@@ -152,7 +153,7 @@ def export(
                 shutil.copyfile(path, folder / export_record.TEXT_FOLDER / path.name)
 
     folder = export_folder.publish(export_dir, version=version, write=write)
-    return Exported(folder, described, counts[0])
+    return Exported(folder, described, counts[0], choices.sample.warning(loaded.hp))
 
 
 def save(loaded, traced, folder):

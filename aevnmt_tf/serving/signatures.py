@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import Decoding, decision
+from aevnmt_tf.translator import Decoding, decision, pooling
 
 DEFAULT = "serving_default"
 N_BEST = 5  # unless told otherwise, and where a search finds so many
 NUM_SAMPLES = 5
+MBR_SAMPLES = 30
 SCORE_SAMPLES = 10
 
 # The seed of all that is drawn where the client gives none: that of the first line offline.
@@ -53,12 +53,14 @@ class Choices:
         translate: how serving_default and attention search.
         nbest: how nbest does.
         sample: how sample does.
+        mbr: how mbr does.
         score_samples: how many draws of z score makes.
     """
 
     translate: Decoding
     nbest: Decoding
     sample: Decoding
+    mbr: Decoding
     score_samples: int = SCORE_SAMPLES
 
     @classmethod
@@ -68,6 +70,7 @@ class Choices:
         *,
         n_best=None,
         num_samples=NUM_SAMPLES,
+        mbr_samples=MBR_SAMPLES,
         score_samples=SCORE_SAMPLES,
         sampling=None,
         **changes,
@@ -78,29 +81,26 @@ class Choices:
             translator: a translator.Translator.
             n_best: N of nbest; None: 5, or as many as the search finds.
             num_samples: N of sample.
+            mbr_samples: how many samples mbr chooses among.
             score_samples: how many draws of z score makes.
-            sampling: temperature, top_k and top_p of sample, those that are not the default.
+            sampling: how sample and mbr draw words, such as temperature, where it is given.
             changes: to how translations are searched, as in Decoding.
         """
+        drawn = {"z": "sample" if translator.graph.draws_z else "mean", **(sampling or {})}
+        # Utilities of pairs are computed outside of the graph.
+        choice = {"search": "mbr", "references": "aggregate", "num_samples": mbr_samples}
+        if changes.get("search") == "mbr":
+            changes = {**changes, **choice, **drawn}
         translate = Decoding.of(translator.hp, **{**changes, "n_best": 1})
-        if translate.search == "mbr":
-            raise UserError(
-                "mbr search compares its samples outside of the graph and cannot be exported: "
-                "give --search beam, greedy, sample or refine"
-            )
         translator.check(translate)
         if n_best is None:
             n_best = min(N_BEST, translate.most or N_BEST)
+        drawn["max_length"] = translate.max_length
         return cls(
             translate=translate,
             nbest=dataclasses.replace(translate, n_best=n_best),
-            sample=Decoding(
-                search="sample",
-                n_best=num_samples,
-                z="sample" if translator.graph.draws_z else "mean",
-                max_length=translate.max_length,
-                **(sampling or {}),
-            ),
+            sample=Decoding(search="sample", n_best=num_samples, **drawn),
+            mbr=Decoding(**choice, **drawn),
             score_samples=score_samples,
         )
 
@@ -150,6 +150,7 @@ def make(translator, choices) -> dict[str, Signature]:
         DEFAULT: _translate(graph, choices.translate),
         "nbest": _nbest(graph, choices.nbest),
         "sample": _sample(graph, choices.sample),
+        "mbr": _mbr(graph, choices.mbr),
     }
     if all(member.model.decoder.has_attention for member in graph.members):
         found["attention"] = _attention(graph, choices.translate)
@@ -178,14 +179,14 @@ def _nbest(graph, decoding):
     def nbest(source):
         x, x_len, _ = graph.encode(source)
         found, _ = decision.decide(graph, x, x_len, seeds=_first_line(x_len), decoding=decoding)
+        if decoding.search == "sample":  # comes as it was drawn, a text perhaps twice
+            texts = graph.y_tokenizer.decode(found.ids)
+            found, _ = pooling.best_texts(found, None, texts, n_best=decoding.n_best)
         texts, scores = graph.translations(found, x_len)
         # As offline, an empty source has one translation.
         is_first = tf.range(decoding.n_best) == 0
         is_there = is_first | ((found.lengths > 0) & (x_len > 1)[:, None])  # [B, N]
         texts, scores = tf.where(is_there, texts, ""), tf.where(is_there, scores, LOWEST)
-        if decoding.search == "sample":  # comes as it was drawn
-            scores, best = tf.math.top_k(scores, decoding.n_best)
-            texts = tf.gather(texts, best, batch_dims=1)
         shape = [None, decoding.n_best]
         return {
             "translations": tf.ensure_shape(texts, shape),
@@ -194,7 +195,7 @@ def _nbest(graph, decoding):
 
     count = decoding.n_best
     outputs = {
-        "translations": (f"[B, {count}]", "best first; empty where there are no more"),
+        "translations": (f"[B, {count}]", "best first, none twice; empty: there are no more"),
         "scores": (f"[B, {count}]", f"theirs; {LOWEST:.8g} where there are no more"),
     }
     return Signature(f"The {count} best translations.", (SOURCE,), outputs, nbest)
@@ -203,8 +204,7 @@ def _nbest(graph, decoding):
 def _sample(graph, decoding):
     def sample(source, seed):
         x, x_len, _ = graph.encode(source)
-        # That of the first line with `translate --seed`.
-        seeds = tf.bitwise.left_shift(tf.cast(seed, tf.int64), tf.constant(32, tf.int64))
+        seeds = _line_seeds(seed)
         found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding)
         texts, _ = graph.translations(found, x_len)
         return {"translations": tf.ensure_shape(texts, [None, decoding.n_best])}
@@ -217,6 +217,22 @@ def _sample(graph, decoding):
         outputs,
         sample,
     )
+
+
+def _mbr(graph, decoding):
+    def mbr(source, seed):
+        x, x_len, _ = graph.encode(source)
+        seeds = _line_seeds(seed)
+        found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding)
+        texts, scores = graph.translations(found, x_len)
+        return {"translation": texts[:, 0], "score": scores[:, 0]}
+
+    outputs = {
+        "translation": ("[B]", "the sample with the highest expected chrF"),
+        "score": ("[B]", "its chrF against the samples' average; 0 for an empty source"),
+    }
+    words = f"Draws {decoding.num_samples} translations and takes the most typical one"
+    return Signature(f"{words} (minimum Bayes risk).", (SOURCE, SEED), outputs, mbr)
 
 
 def _attention(graph, decoding):
@@ -287,6 +303,11 @@ def _embed(graph):
         "scale": (f"[B, {z}]", "its standard deviation; 0 where z is predicted as a point"),
     }
     return Signature("What z is, given the source.", (SOURCE,), outputs, embed)
+
+
+def _line_seeds(seed):
+    """Return the seed of the first line with `translate --seed`."""
+    return tf.bitwise.left_shift(tf.cast(seed, tf.int64), tf.constant(32, tf.int64))
 
 
 def _first_line(x_len):

@@ -60,6 +60,7 @@ def widths(manifest: Mapping[str, Any]) -> dict[str, int]:
             ("attention", "translate"),
             ("nbest", "nbest"),
             ("sample", "sample"),
+            ("mbr", "mbr"),
         )
     }
     return {**found, "score": _whole(decoding.get("score_samples"))}
@@ -73,6 +74,8 @@ def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 def _hypotheses(options: Any) -> int:
     if not isinstance(options, dict):
         return 1
+    if options.get("search") == "mbr":
+        return _whole(options.get("num_samples"))
     width = max(_whole(options.get("beam_width")), _whole(options.get("n_best")))
     return width * _whole(options.get("num_z"))
 

@@ -5,17 +5,18 @@ import contextlib
 import gzip
 import os
 import select
+import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage import atomic_writes
 
 STD = "-"
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 16  # bytes read at a time
-Result = TypeVar("Result")
 LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
 ERRORS_ADVICE = "--errors replace goes on"
 PATIENCE = 0.05  # seconds that a writer may take for its next line
@@ -96,8 +97,8 @@ class Reader:
     """The lines of a binary stream as text.
 
     Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
-    is translated first. Lines wait in `waiting` until their results come. With `only`, lines
-    whose numbers (from 0) are not in it are passed over.
+    is translated first. With `only`, lines whose numbers (from 0) are not in it are passed
+    over.
     """
 
     def __init__(
@@ -110,7 +111,6 @@ class Reader:
     ):
         self._only = only
         self.problem: str | None = None
-        self.waiting: collections.deque[str] = collections.deque()
         self._lines, self._name, self._errors = StreamLines(stream), name, errors
         self.is_ready = self._lines.is_ready
 
@@ -126,7 +126,6 @@ class Reader:
                     )
                     return
                 if self._only is None or number - 1 in self._only:
-                    self.waiting.append(decoded)
                     yield decoded
                 if self._only is not None and number > max(self._only):
                     return
@@ -135,16 +134,18 @@ class Reader:
         except (OSError, EOFError, zlib.error) as error:
             self.problem = f"cannot read {self._name}: {error}."
 
-    def beside(self, results: Iterable[Result]) -> Iterator[tuple[str, Result]]:
-        """Return pairs of a line and its result."""
-        for result in results:
-            yield self.waiting.popleft(), result
-
 
 class Output:
-    """Where lines go: a file, plain or .gz, or stdout."""
+    """Where lines go: a file, plain or .gz, or stdout.
 
-    def __init__(self, path: str, *, source: str):
+    Args:
+        path: the file, or "-".
+        source: the input, which must be another file.
+        is_whole: whether the file appears only when all is written, and not after an error.
+    """
+
+    def __init__(self, path: str, *, source: str, is_whole: bool = False):
+        self._stack = contextlib.ExitStack()
         self._name = "stdout" if path == STD else path
         self._is_file = path != STD
         if not self._is_file and sys.stdout is None:
@@ -153,13 +154,26 @@ class Output:
             if self._is_file and source != STD and os.path.exists(path):
                 if os.path.samefile(path, source):
                     raise UserError(f"{path} is also the input: choose another --output.")
-            opener: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
-            self._stream: Any = opener(path, "wb") if self._is_file else sys.stdout.buffer
+            self._stream: Any = (
+                self._opened(path, is_whole) if self._is_file else sys.stdout.buffer
+            )
+
+    def _opened(self, path: str, is_whole: bool) -> Any:
+        opened = atomic_writes.opened(path) if is_whole else open(path, "wb")
+        stream = self._stack.enter_context(opened)
+        if not path.endswith(".gz"):
+            return stream
+        return self._stack.enter_context(gzip.GzipFile(path, "wb", fileobj=stream))
 
     def write(self, line: str) -> None:
         """Write a line at once, so that an interruption leaves no half of it."""
         with self._sentences():
             self._stream.write(f"{line}\n".encode())
+
+    def write_from(self, stream: Any) -> None:
+        """Write all that a binary stream has."""
+        with self._sentences():
+            shutil.copyfileobj(stream, self._stream)
 
     def flush(self) -> None:
         """Show what has been written."""
@@ -169,10 +183,9 @@ class Output:
     def __enter__(self) -> "Output":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         with self._sentences():
-            if self._is_file:
-                self._stream.close()
+            self._stack.__exit__(*error)
 
     @contextlib.contextmanager
     def _sentences(self) -> Iterator[None]:

@@ -1,6 +1,5 @@
 """Streams of pairs: the lines of two files side by side, in constant memory."""
 
-import collections
 import contextlib
 import os
 import zlib
@@ -35,8 +34,7 @@ def check_counts(src: str, tgt: str) -> None:
 class PairStream:
     """Pairs of lines, as far as there are lines of both; `problem` says what is wrong then.
 
-    A context that opens the files and closes them. Pairs wait in `waiting` until their results
-    come.
+    A context that opens the files and closes them.
 
     Args:
         src: a file, plain or .gz, or "-".
@@ -46,7 +44,6 @@ class PairStream:
 
     def __init__(self, src: str, tgt: str, *, errors: str = "strict"):
         self.problem: str | None = None
-        self.waiting: collections.deque[tuple[str, str]] = collections.deque()
         self._paths, self._errors = (src, tgt), errors
         self._stack = contextlib.ExitStack()
 
@@ -61,6 +58,10 @@ class PairStream:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def is_ready(self) -> bool:
+        """Return that nobody has to wait for files."""
+        return True
+
     def __iter__(self) -> Iterator[tuple[str, str]]:
         names = ["stdin" if path == "-" else path for path in self._paths]
         readers = [
@@ -72,26 +73,15 @@ class PairStream:
         while True:
             src, tgt = (next(side, None) for side in sides)
             for reader in readers:
-                reader.waiting.clear()
                 self.problem = self.problem or reader.problem
             if self.problem or src is tgt is None:
                 return
             if src is None or tgt is None:
                 longer = 1 if src is None else 0
                 counts = [number, number]
-                counts[longer] += 1 + _rest(readers[longer], sides[longer])
+                counts[longer] += 1 + sum(1 for _ in sides[longer])
                 different = different_lengths(names[0], counts[0], names[1], counts[1])
                 self.problem = readers[longer].problem or different
                 return
             number += 1
-            self.waiting.append((src, tgt))
             yield src, tgt
-
-
-def _rest(reader: line_streams.Reader, lines: Iterator[str]) -> int:
-    """Return how many lines are left, without keeping them."""
-    number = 0
-    for _ in lines:
-        reader.waiting.clear()
-        number += 1
-    return number

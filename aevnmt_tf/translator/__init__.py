@@ -17,9 +17,10 @@ from aevnmt_tf.translator.rules import Decoding
 if TYPE_CHECKING:
     from aevnmt_tf.translator.decode_path import Graph
     from aevnmt_tf.translator.ensemble import Ensemble
-    from aevnmt_tf.translator.line_translator import TranslatedLine, Translation, Translator
+    from aevnmt_tf.translator.line_translator import Translator
     from aevnmt_tf.translator.loading import load
     from aevnmt_tf.translator.scorer import PairScore
+    from aevnmt_tf.translator.translated_lines import TranslatedLine, Translation
 
 __all__ = [
     "Decoding",
@@ -35,8 +36,8 @@ _HOMES = {
     "Ensemble": "ensemble",
     "Graph": "decode_path",
     "PairScore": "scorer",
-    "TranslatedLine": "line_translator",
-    "Translation": "line_translator",
+    "TranslatedLine": "translated_lines",
+    "Translation": "translated_lines",
     "Translator": "line_translator",
     "load": "loading",
 }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 # What a perplexity divides by.
 PER_TOKEN = {
@@ -43,8 +44,24 @@ class CorpusScores:
         if row.get("ess", math.inf) < low_ess(self._samples):
             self._few.append(self._count)
 
+    def state(self) -> dict[str, Any]:
+        """Return all that `merge` needs, as JSON has it."""
+        return {"count": self._count, "few": self._few, "sums": self._sums}
+
+    def merge(self, state: Mapping[str, Any]) -> None:
+        """Add the sums of the pairs that follow."""
+        self._few += [self._count + number for number in state["few"]]
+        self._count += state["count"]
+        for name, value in state["sums"].items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+
     def lines(self) -> Iterator[str]:
-        """Return the table of sums, a line at a time."""
+        """Return the table of sums and a warning, if there is one, a line at a time."""
+        yield from self._table()
+        if warning := self.warning():
+            yield warning
+
+    def _table(self) -> Iterator[str]:
         pairs = "1 pair" if self._count == 1 else f"{self._count} pairs"
         source, target = (f"{self._sums[f'{s}_tokens']:.0f}" for s in ("source", "target"))
         yield f"{pairs}, {source} source and {target} target subwords (</s> counts)"

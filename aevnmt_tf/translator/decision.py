@@ -1,19 +1,20 @@
 """Decision rules at work, in the graph: a rule asks a Graph for z, and searches with it.
 
-rules.py declares what is read here. mbr is the exception: it draws its candidates here and
-chooses outside of the graph, see mbr.py.
+rules.py declares what is read here. Only mbr with pairwise utilities draws its candidates here
+and chooses outside of the graph, see mbr.py.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
 from aevnmt_tf import search, text
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.search import Hypotheses, Nest
+from aevnmt_tf.translator import pooling
+from aevnmt_tf.translator.aggregated_chrf import aggregated_chrf
 from aevnmt_tf.translator.decode_path import Graph
-from aevnmt_tf.translator.rules import BEAMS, DRAWS_Z, Decoding
+from aevnmt_tf.translator.rules import BEAMS, DRAWING, DRAWS_Z, SAMPLES, Decoding
 
 
 def check(graph: Graph, decoding: Decoding) -> None:
@@ -90,7 +91,30 @@ def decide(
         graph, z, x, x_len, seeds=seeds, decoding=decoding, with_attention=with_attention,
         words=words,
     )  # fmt: skip
-    return pool(found, z, decoding=decoding)
+    return _listed(graph, found, z, decoding=decoding)
+
+
+def _listed(
+    graph: Graph, found: Hypotheses, z: Nest, *, decoding: Decoding
+) -> tuple[Hypotheses, Nest]:
+    """Return the n_best of what was found [B * draws, K] for each sentence, and their z."""
+    draws, each = decoding.draws, found.scores.shape[1]
+    z = pooling.map_tensors(lambda v: tf.repeat(v[:, None], each, axis=1), z)
+    if decoding.search in SAMPLES:
+        found, z = pooling.together((found, z), draws=draws)
+        if decoding.search == "sample":  # as they were drawn
+            return found, z
+        texts = graph.y_tokenizer.decode(found.ids)  # [B, K]
+        found = found._replace(scores=aggregated_chrf(texts))
+    elif draws * each == 1:
+        return found, z
+    else:
+        texts = graph.y_tokenizer.decode(found.ids)  # [B * draws, K]
+        weight = decoding.length_penalty_weight
+        found = pooling.merge_segmentations(found, texts, weight=weight)
+        found, z, texts = pooling.together((found, z, texts), draws=draws)
+    found, z = pooling.best_texts(found, z, texts, n_best=decoding.n_best)
+    return found._replace(scores=tf.cast(found.scores, tf.float32)), z
 
 
 def search_with(
@@ -118,13 +142,14 @@ def search_with(
 
 
 def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) -> Hypotheses:
-    """Return the hypotheses [R, n_best / draws] that a rule's search finds."""
+    """Return the hypotheses [R, K] that a rule's search finds, one text perhaps twice."""
     weight = decoding.length_penalty_weight
     if decoding.search == "greedy":
         return search.greedy(problem, length_penalty_weight=weight)
     if decoding.search in BEAMS:
         width = decoding.beam_width
-        n_best = min(decoding.n_best, width)
+        # For a list the whole beam: what takes the place of other segmentations of a text.
+        n_best = 1 if decoding.n_best == 1 else width
         return search.beam(
             problem,
             width=width,
@@ -132,16 +157,13 @@ def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) 
             length_penalty_weight=weight,
             coverage_penalty_weight=decoding.coverage_penalty_weight,
         )
-    if decoding.search == "mbr":
-        raise ValueError("mbr chooses outside of the graph: run the search of `candidates`.")
+    drawing = {name: getattr(decoding, name) for name in DRAWING}
     return search.sample(
         problem,
         seeds=seeds,
         num_samples=decoding.width,
-        temperature=decoding.temperature,
-        top_k=decoding.top_k,
-        top_p=decoding.top_p,
         length_penalty_weight=weight,
+        **drawing,
     )
 
 
@@ -196,51 +218,3 @@ def _refined_z(
         lambda step, _: step < decoding.refine_steps, improve, (tf.constant(0), z)
     )
     return z
-
-
-def pool(found: Hypotheses, z: Nest, *, decoding: Decoding) -> tuple[Hypotheses, Nest]:
-    """Return the translations of all draws of z together, and the z of each.
-
-    Args:
-        found: hypotheses [B * draws, n].
-        z: a nest of [B * draws, Z] and None.
-        decoding: the rule.
-
-    Returns:
-        Hypotheses [B, n_best] and the nest of [B, n_best, Z].
-    """
-    each = found.scores.shape[1]
-    z = map_tensors(lambda v: tf.repeat(v[:, None], each, axis=1), z)
-    if decoding.draws == 1:
-        return found, z
-
-    def together(values: tf.Tensor) -> tf.Tensor:
-        shape = tf.concat([[-1, decoding.draws * each], tf.shape(values)[2:]], 0)
-        return tf.reshape(values, shape)
-
-    pooled, z = map_tensors(together, (found, z))
-    if decoding.search == "sample":
-        return pooled, z
-    pooled = _without_copies(pooled)
-    best = tf.math.top_k(pooled.scores, decoding.n_best).indices
-    pooled, z = map_tensors(lambda v: tf.gather(v, best, batch_dims=1), (pooled, z))
-    return pooled, z
-
-
-def _without_copies(found: Hypotheses) -> Hypotheses:
-    """Return hypotheses [B, M], each sentence once, where it has its highest score."""
-    same = tf.reduce_all(found.ids[:, :, None] == found.ids[:, None], -1)  # [B, M, M]
-    mine, others = found.scores[:, :, None], found.scores[:, None]
-    place = tf.range(tf.shape(found.scores)[1])
-    is_first = place[:, None] > place  # decides among equals
-    is_copy = tf.reduce_any(same & ((others > mine) | ((others == mine) & is_first)), -1)
-    return found._replace(
-        scores=tf.where(is_copy, search.MINUS_INFINITY, found.scores),
-        log_probs=tf.where(is_copy, search.MINUS_INFINITY, found.log_probs),
-        lengths=tf.where(is_copy, 0, found.lengths),  # no hypothesis
-    )
-
-
-def map_tensors(function: Callable[[tf.Tensor], Nest], nest: Nest) -> Nest:
-    """Return what function makes of the tensors or arrays of a nest; None stays."""
-    return tf.nest.map_structure(lambda v: None if v is None else function(v), nest)

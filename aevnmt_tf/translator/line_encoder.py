@@ -1,8 +1,7 @@
 """Lines of raw text as batches of ids, and a model's text as raw text again."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -16,10 +15,7 @@ from aevnmt_tf.translator.decode_path import Graph
 if TYPE_CHECKING:  # slow to import, and few need it
     from aevnmt_tf.text.moses import MosesPipeline
 
-WINDOW = 20  # batches among which sentences are sorted by length
 MOST_WORDS = 4096  # of a side of a batch of pairs: output layers take a vocabulary for each
-
-Item = TypeVar("Item")
 
 
 class LineBatch(NamedTuple):
@@ -163,29 +159,3 @@ def strings(lines: Sequence[str]) -> tf.Tensor:
 def decoded(pieces: Iterable[bytes]) -> list[str]:
     """Return an array of bytes [N] as lines of text."""
     return [piece.decode("utf-8", errors="replace") for piece in pieces]
-
-
-def windows(
-    items: Iterable[Item],
-    *,
-    batch_size: int,
-    window: int | None = None,
-    is_ready: Callable[[], bool] = lambda: True,
-) -> Iterator[tuple[int, list[Item]]]:
-    """Return what is read and sorted at a time: some items, and the number of the first.
-
-    Args:
-        items: lines, or pairs of them; the first has the number 0.
-        batch_size: how many are translated at a time.
-        window: how many items; None: one batch first, so that the first results come soon,
-            then more.
-        is_ready: whether the next item can be had at once; a window ends where it cannot.
-    """
-    items, start = iter(items), 0
-    size = window or batch_size
-    while chunk := list(islice(items, 1)):
-        while len(chunk) < size and is_ready() and (more := list(islice(items, 1))):
-            chunk += more
-        yield start, chunk
-        start += len(chunk)
-        size = window or min(2 * size, WINDOW * batch_size)

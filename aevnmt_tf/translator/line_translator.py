@@ -1,47 +1,37 @@
 """Lines of text in, lines of text out: the graph for people and files."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf import search, text
-from aevnmt_tf.translator import concurrent_batches, decision, line_encoder, mbr, traced
+from aevnmt_tf import search
+from aevnmt_tf.translator import (
+    concurrent_batches,
+    decision,
+    line_encoder,
+    line_windows,
+    mbr,
+    pooling,
+    traced,
+)
 from aevnmt_tf.translator.decode_path import Graph
 from aevnmt_tf.translator.embedder import Embedder
 from aevnmt_tf.translator.line_encoder import LineBatch, LineEncoder
 from aevnmt_tf.translator.rules import Decoding
 from aevnmt_tf.translator.sampler import Sampler
 from aevnmt_tf.translator.scorer import Scorer
+from aevnmt_tf.translator.translated_lines import (
+    TranslatedLine,
+    Translation,
+    line_of,
+    one_of_each,
+    outputs,
+)
 
 if TYPE_CHECKING:  # slow to import, and few need it
     from aevnmt_tf.text.moses import MosesPipeline
-
-
-@dataclasses.dataclass
-class Translation:
-    """One translation of a sentence."""
-
-    text: str
-    score: float  # of mbr: the expected utility, else log_prob / length penalty
-    log_prob: float  # log P(y|x, z)
-    length: int = 0  # in subwords; </s> counts
-    target_pieces: list[str] | None = None
-    attention: np.ndarray | None = None  # [Ty, Tx]
-    z: Any = None  # [Z], what it was made with; of an ensemble a tuple, one for each model
-
-
-@dataclasses.dataclass
-class TranslatedLine:
-    """What became of a line: its translations, best first; at least one."""
-
-    translations: list[Translation]
-    was_cut: bool = False  # it was longer than src_max_len_infer
-    num_words: int = 0  # subwords of the source, without </s>
-    num_unknown: int = 0  # those of them that the model does not know
-    source_pieces: list[str] | None = None
 
 
 class Translator:
@@ -189,6 +179,7 @@ class Translator:
         window: int | None = None,
         is_ready: Callable[[], bool] = lambda: True,
         z: np.ndarray | None = None,
+        start: int = 0,
     ) -> Iterator[TranslatedLine]:
         """Translate lines in constant memory; results come in their order.
 
@@ -203,18 +194,21 @@ class Translator:
                 there are translated.
             z: [N, Z], what to translate each line with in place of the z that `decoding` says;
                 of a single model.
+            start: the number of the first line, from 0. Where it is one of
+                line_windows.window_starts, a part of a file is translated as in the whole.
         """
         self.check(decoding)
-        read = line_encoder.windows(
+        read = line_windows.windows(
             line_encoder.checked(lines),
             batch_size=self.hp.infer_batch_size,
             window=window,
             is_ready=is_ready,
+            start=start,
         )
-        for start, chunk in read:
-            part = None if z is None else z[start : start + len(chunk)]
+        for number, chunk in read:
+            part = None if z is None else z[number - start :][: len(chunk)]
             yield from self._translate(
-                chunk, start, decoding, seed=seed, details=details, z=part
+                chunk, number, decoding, seed=seed, details=details, z=part
             )
 
     def _translate(
@@ -228,8 +222,8 @@ class Translator:
         z: np.ndarray | None = None,
     ) -> list[TranslatedLine]:
         """Return the results of some lines, the first of which is number `start` (from 0)."""
-        decoding = rule.candidates
-        words = self._word_table(len(lines))
+        decoding = rule.in_graph
+        words = self._word_table(start + len(lines))
         run = self._search_function(decoding, words, details=details, with_z=z is not None)
         results: dict[int, TranslatedLine] = {}
 
@@ -237,23 +231,26 @@ class Translator:
             given = [] if z is None else [tf.constant(z[batch.rows], tf.float32)]
             seeds = line_encoder.line_seeds(seed, start + batch.rows)
             found = run(batch.x, batch.x_len, seeds, *given, *_tables(words))
-            return batch, decision.map_tensors(lambda v: v.numpy(), found)
+            return batch, pooling.map_tensors(lambda v: v.numpy(), found)
 
         # The longest first: in the end no core waits for it.
         hypotheses = decoding.draws * decoding.width
         batches = list(self.encoder.batches(lines, hypotheses=hypotheses))[::-1]
         for batch, found in concurrent_batches.run(search_batch, batches):
             for i, row in enumerate(batch.rows):
-                results[row] = self._result(found, i, was_cut=bool(batch.was_cut[i]))
-        if rule.search == "mbr":
-            for result in results.values():
+                results[row] = line_of(found, i, raw=self.encoder.raw_target)
+                results[row].was_cut = bool(batch.was_cut[i])
+        for result in results.values():
+            if decoding != rule:
                 result.translations = mbr.rank(
                     result.translations, utility=rule.utility, n_best=rule.n_best
                 )
+            elif self.encoder.y_moses is not None and rule.search != "sample":
+                result.translations = one_of_each(result.translations, rule)
         return [results[row] for row in range(len(lines))]
 
     def _word_table(self, num_lines: int) -> search.Nest:
-        """Return the graph's word_table for so many lines, or None."""
+        """Return the graph's word_table where there have been so many lines, or None."""
         is_worth_it = num_lines >= self.hp.infer_batch_size
         if self._words is None and self.is_final and is_worth_it:
             self._words = self.graph.word_table()
@@ -272,12 +269,12 @@ class Translator:
         ) -> dict[str, Any]:
             rest = iter(others)
             z = next(rest) if with_z else None
-            tables = decision.map_tensors(lambda _: next(rest), words)
+            tables = pooling.map_tensors(lambda _: next(rest), words)
             options = {"with_attention": details, "z": z, "words": tables}
             found, z = decision.decide(
                 self.graph, x, x_len, seeds=seeds, decoding=decoding, **options
             )
-            return self._outputs(found, z, x, x_len, details=details)
+            return outputs(self.graph, found, z, x, x_len, details=details)
 
         signature = [traced.MATRIX, traced.VECTOR, traced.SEEDS]
         if with_z:
@@ -285,59 +282,6 @@ class Translator:
         signature += [tf.TensorSpec.from_tensor(table) for table in _tables(words)]
         key = (decoding, details, with_z, words is not None)
         return self._functions.get(key, run, signature)
-
-    def _outputs(
-        self,
-        found: search.Hypotheses,
-        z: search.Nest,
-        x: tf.Tensor,
-        x_len: tf.Tensor,
-        *,
-        details: bool,
-    ) -> dict[str, Any]:
-        """Return what a batch's results are made of, by name."""
-        texts, scores = self.graph.translations(found, x_len)
-        unknown = tf.reduce_sum(tf.cast(x == text.UNK, tf.int32), 1)  # [B]
-        outputs = {"texts": texts, "scores": scores, "log_probs": found.log_probs}
-        outputs |= {"lengths": found.lengths, "x_len": x_len, "unknown": unknown}
-        if details:
-            outputs["source_pieces"] = self.x_tokenizer.pieces(x)
-            outputs["target_pieces"] = self.y_tokenizer.pieces(found.ids)
-            outputs |= {"attention": found.attention, "z": z}
-        return outputs
-
-    def _result(self, found: dict[str, Any], row: int, *, was_cut: bool) -> TranslatedLine:
-        """Return row `row` of a batch's outputs."""
-        num_words = int(found["x_len"][row]) - 1
-        # An empty line has one translation, an empty one.
-        lengths = [n for n in found["lengths"][row] if n > 0] if num_words else [0]
-        translations = [self._translation(found, row, k, n) for k, n in enumerate(lengths)]
-        if not num_words:
-            translations[0].score = translations[0].log_prob = 0.0
-        unknown = int(found["unknown"][row])
-        result = TranslatedLine(translations, was_cut, num_words, unknown)
-        if "source_pieces" in found:
-            pieces = found["source_pieces"][row, : num_words + 1]
-            result.source_pieces = line_encoder.decoded(pieces)
-        return result
-
-    def _translation(self, found: dict[str, Any], row: int, k: int, length: int) -> Translation:
-        """Return hypothesis `k` of row `row`, which is `length` subwords long."""
-        line = found["texts"][row, k].decode("utf-8", errors="replace")
-        translation = Translation(
-            text=self.encoder.raw_target(line),
-            score=float(found["scores"][row, k]),
-            log_prob=float(found["log_probs"][row, k]),
-            length=int(length),
-        )
-        if "attention" in found:
-            time_x = found["x_len"][row]
-            # A copy: a view would keep the whole batch until its window is written.
-            translation.attention = found["attention"][row, k, :length, :time_x].copy()
-            pieces = found["target_pieces"][row, k, :length]
-            translation.target_pieces = line_encoder.decoded(pieces)
-            translation.z = decision.map_tensors(lambda v: v[row, k], found["z"])
-        return translation
 
 
 def _tables(words: search.Nest) -> list[tf.Tensor]:

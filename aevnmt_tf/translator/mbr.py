@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from aevnmt_tf.translator.line_translator import Translation
+    from aevnmt_tf.translator.translated_lines import Translation
 
 
 def rank(

@@ -82,6 +82,13 @@ class Decoding:
         choices=("chrf", "bleu"),
         rules=("mbr",),
     )
+    references: str = _option(
+        "pairwise",
+        "compare each sample with every sample, or with the average of their n-gram counts "
+        "(aggregate; chrf only, faster)",
+        choices=("pairwise", "aggregate"),
+        rules=("mbr",),
+    )
     refine_steps: int = _option(
         2, "number of searches after the first draft", at_least=0, rules=("refine",)
     )
@@ -103,6 +110,13 @@ class Decoding:
         1.0,
         "nucleus sampling: sample from the smallest set of words with this total probability",
         above=0,
+        at_most=1,
+        rules=SAMPLES,
+    )
+    epsilon: float = _option(
+        0.0,
+        "epsilon sampling: sample from the words with at least this probability, such as 0.02",
+        at_least=0,
         at_most=1,
         rules=SAMPLES,
     )
@@ -177,6 +191,11 @@ class Decoding:
             raise UserError("num_z above 1 needs z sample and beam, greedy or refine search.")
         if self.search == "refine" and self.z == "zero":
             raise UserError("refine search needs a z to start from: set z to sample or mean.")
+        if self.references == "aggregate" and self.utility != "chrf":
+            raise UserError(
+                f"references aggregate has utility chrf alone, not {self.utility}: give "
+                "references pairwise, or utility chrf."
+            )
         if self.most is not None and self.n_best > self.most:
             larger = "num_samples" if self.search == "mbr" else "beam_width"
             raise UserError(
@@ -193,9 +212,9 @@ class Decoding:
         return found.get(self.search, self.beam_width) * self.num_z
 
     @property
-    def candidates(self) -> "Decoding":
-        """The search inside the graph: of samples for mbr, which chooses outside of it."""
-        if self.search != "mbr":
+    def in_graph(self) -> "Decoding":
+        """The part of the rule inside the graph: only pairwise mbr chooses outside of it."""
+        if self.search != "mbr" or self.references == "aggregate":
             return self
         # What matters to the choice alone goes back to its default: one trace for all of it.
         choice = {name: OPTIONS[name].default for name in ("num_samples", "utility")}
@@ -204,8 +223,8 @@ class Decoding:
     @property
     def width(self) -> int:
         """How many hypotheses a search has alive."""
-        if self.search == "sample":
-            return self.n_best // self.draws
+        if self.search in SAMPLES:
+            return self._num_drawn // self.draws
         return 1 if self.search == "greedy" else self.beam_width
 
     @property
@@ -213,7 +232,25 @@ class Decoding:
         """How many times a sentence is searched, with a z of its own each time."""
         if self.z != "sample":
             return 1
-        return self.n_best if self.search == "sample" else self.num_z
+        return self._num_drawn if self.search in SAMPLES else self.num_z
+
+    @property
+    def _num_drawn(self) -> int:
+        return self.num_samples if self.search == "mbr" else self.n_best
+
+    def warning(self, hp: Hparams) -> str:
+        """Return what to say about this rule with a run of these settings, if anything."""
+        if self.search not in SAMPLES or not hp.label_smoothing or self._truncates:
+            return ""
+        return (
+            f"this run was trained with label_smoothing {hp.label_smoothing:g}, which gives "
+            "improbable words too much probability: samples are worse for it. Give --epsilon "
+            "0.02, or train without label smoothing."
+        )
+
+    @property
+    def _truncates(self) -> bool:
+        return self.epsilon > 0 or self.top_p < 1 or self.top_k > 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,6 +289,8 @@ FLAGS = tuple(
     for name, option in OPTIONS.items()
     if not option.setting and name != "force_length"
 )  # fmt: skip
+
+DRAWING = tuple(n for n, option in OPTIONS.items() if option.rules == SAMPLES)  # of words
 
 
 def add_flags(

@@ -1,6 +1,7 @@
 """Pairs of sentences out of nothing but z."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,26 +23,16 @@ class Sampler:
         self._functions = traced.TracedFunctions()
 
     def stream(
-        self,
-        number: int,
-        *,
-        seed: int = 1,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
+        self, number: int, *, seed: int = 1, **drawing: Any
     ) -> Iterator[tuple[str, str]]:
         """Return pairs (x, y) from the prior: z ~ p(z), x ~ P(x|z), y ~ P(y|x, z).
 
         Args:
             number: how many pairs.
             seed: a pair depends on it and on the pair's number alone.
-            temperature: of the words; 1 is the model's own distribution.
-            top_k: as in Decoding.
-            top_p: as in Decoding.
+            drawing: of words: temperature, top_k, top_p and epsilon, as in Decoding.
         """
-        decoding = Decoding(
-            search="sample", z="mean", temperature=temperature, top_k=top_k, top_p=top_p
-        )
+        decoding = Decoding(search="sample", z="mean", **drawing)
         run = self._generator(decoding)
         return self._stream(run, number, seed=seed)
 

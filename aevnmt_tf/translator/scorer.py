@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import line_encoder, traced
+from aevnmt_tf.translator import line_encoder, line_windows, traced
 from aevnmt_tf.translator.decode_path import Graph
 from aevnmt_tf.translator.line_encoder import LineEncoder
 
@@ -72,6 +72,7 @@ class Scorer:
         samples: int = 10,
         seed: int = 1,
         window: int | None = None,
+        start: int = 0,
     ) -> Iterator[PairScore]:
         """Score pairs in constant memory; scores come in their order.
 
@@ -80,13 +81,15 @@ class Scorer:
             samples: how many draws of z for each pair.
             seed: of the draws; a pair's depend on it and on the pair's number.
             window: how many pairs are read before any is scored, as in Translator.stream.
+            start: the number of the first pair, as there.
         """
         if samples < 1:
             raise UserError(f"samples must be 1 or more, not {samples}.")
         size = self._graph.hp.infer_batch_size
         pairs = line_encoder.checked_pairs(pairs)
-        for start, chunk in line_encoder.windows(pairs, batch_size=size, window=window):
-            yield from self._score(chunk, start, samples=samples, seed=seed)
+        read = line_windows.windows(pairs, batch_size=size, window=window, start=start)
+        for number, chunk in read:
+            yield from self._score(chunk, number, samples=samples, seed=seed)
 
     def _score(
         self, pairs: Sequence[tuple[str, str]], start: int, *, samples: int, seed: int

@@ -72,6 +72,37 @@ def test_sampling_frequencies(temperature, top_k, top_p):
     assert statistic < LIMIT.get(freedom, 1e-9)
 
 
+@pytest.mark.parametrize("temperature", [0.7, 1.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.9])
+@pytest.mark.parametrize("top_k, top_p", [(0, 1.0), (3, 1.0), (0, 0.8)])
+def test_epsilon_leaves_words_out(temperature, epsilon, top_k, top_p):
+    """Frequencies against Hewitt et al.'s truncation, written in NumPy; the best word stays."""
+    probs = softmax(np.array(LOGITS) / temperature)
+    probs[(probs < epsilon) & (probs < probs.max())] = 0
+    order = np.argsort(-probs)
+    if top_k:
+        probs[order[top_k:]] = 0
+    probs /= probs.sum()
+    before = np.concatenate([[0], np.cumsum(probs[order])[:-1]])
+    probs[order[before >= top_p]] = 0
+    probs /= probs.sum()
+    options = {"temperature": temperature, "epsilon": epsilon, "top_k": top_k, "top_p": top_p}
+    statistic, freedom = chi_square(frequencies(LOGITS, 20000, **options), probs)
+    assert statistic < LIMIT.get(freedom, 1e-9)
+    assert freedom == (0 if epsilon == 0.9 else freedom) < 7
+
+
+def test_epsilon_is_a_threshold_of_each_row():
+    """Words and their borders, one row after another, against a plain loop."""
+    logits = np.random.default_rng(3).normal(size=(40, 9)).astype(np.float32) * 2
+    u = np.random.default_rng(4).random(40).astype(np.float32)
+    got = search.draw(tf.constant(logits), u=tf.constant(u), epsilon=0.15).numpy()
+    for row, number, word in zip(logits, u, got, strict=True):
+        probs = softmax(row)
+        kept = np.where((probs >= 0.15) | (probs == probs.max()), probs, 0)
+        assert word == np.searchsorted(np.cumsum(kept), number * kept.sum(), side="right")
+
+
 def test_samples_of_whole_sentences_follow_the_model():
     toy = Toy(11, vocab=3, eos_bias=1.0)
     source = toy.sources(1)
@@ -122,7 +153,9 @@ def test_low_temperature_is_greedy():
     assert listed(search.sample(problem, seeds=tf.range(5), top_p=1e-6)) == listed(got)
 
 
-@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.5}, {"epsilon": -0.1}]
+)
 def test_bad_sampling_options(options):
     toy = Toy(0)
     with pytest.raises(ValueError, match=next(iter(options))):

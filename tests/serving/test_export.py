@@ -201,9 +201,14 @@ def test_choices():
     assert wide.nbest.n_best == 5 and wide.nbest.length_penalty_weight == 0.3
     assert signatures.Choices.of(t, n_best=2, search="beam").nbest.n_best == 2
     sampling = {"temperature": 0.5, "top_k": 3}
-    assert signatures.Choices.of(t, sampling=sampling).sample.temperature == 0.5
+    drawn = signatures.Choices.of(t, sampling=sampling, mbr_samples=7)
+    assert drawn.sample.temperature == drawn.mbr.temperature == 0.5
+    assert drawn.mbr.num_samples == 7 and drawn.translate.search == "beam"
+    chosen = signatures.Choices.of(t, search="mbr", mbr_samples=7, sampling=sampling)
+    for rule in (chosen.translate, chosen.nbest, chosen.mbr):
+        assert (rule.search, rule.num_samples, rule.temperature) == ("mbr", 7, 0.5)
+        assert rule.references == "aggregate"  # pairs are compared outside of the graph
     for changes, sentence in (
-        ({"search": "mbr"}, "mbr search compares its samples outside of the graph"),
         ({"search": "refine"}, "refine search needs q"),
         ({"n_best": 5}, "n_best 5 is more than beam search finds"),
     ):
@@ -253,7 +258,7 @@ def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):
         ("--model {run} --export_dir {tmp}/taken --version 3", "3 exists already"),
         ("--model {run} --export_dir {tmp}/file", "file is a file"),
         ("--model {run} --export_dir {tmp}/d --checkpoint last", "no complete weights"),
-        ("--model {run} --export_dir {tmp}/d --search mbr", "mbr search compares"),
+        ("--model {run} --export_dir {tmp}/d --epsilon 2", "epsilon must be"),
         ("--model {run} --export_dir {tmp}/d --n_best 4", "n_best 4 is more than beam"),
         ("--model {run} --export_dir {tmp}/d --version 0", "--version: must be 1 or more"),
         ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes 4,2", "must grow"),

@@ -17,6 +17,7 @@ INPUTS = {
     "serving_default": {"source": SOURCES},
     "nbest": {"source": SOURCES},
     "sample": {"source": SOURCES, "seed": SEEDS},
+    "mbr": {"source": SOURCES, "seed": SEEDS},
     "score": {"source": SOURCES, "target": TARGETS},
     "attention": {"source": SOURCES},
     "embed": {"source": SOURCES},
@@ -25,6 +26,7 @@ OUTPUTS = {
     "serving_default": {"translation": 1, "score": 1},
     "nbest": {"translations": 2, "scores": 2},
     "sample": {"translations": 2},
+    "mbr": {"translation": 1, "score": 1},
     "score": dict.fromkeys("elbo log_px log_py kl iw_log_pxy iw_log_px".split(), 1),
     "attention": {"translation": 1, "source_pieces": 2, "target_pieces": 2, "attention": 3},
     "embed": {"loc": 2, "scale": 2},
@@ -88,6 +90,15 @@ def test_sample(served, answers, offline):
     assert len(set(found[0])) > 1
     other = tiny_export.ask(served, "sample", source=SOURCES[:1], seed=[4])["translations"]
     assert other.tolist() != found[:1].tolist()
+
+
+def test_mbr(answers, offline):
+    found = answers["mbr"]
+    for row in (0, 1, 2, 4):
+        rule = {"search": "mbr", "references": "aggregate", "num_samples": 6}
+        ((best,),) = offline.n_best([SOURCES[row]], seed=SEEDS[row], **rule)
+        assert found["translation"][row] == best.text
+        np.testing.assert_allclose(found["score"][row], best.score, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -62,3 +62,11 @@ def test_systems_without_draws_have_no_warning():
     found = CorpusScores(["log_py"], samples=10)
     found.add(ROW)
     assert found.warning() == ""
+
+
+def test_parts_are_added():
+    whole, sizes = CorpusScores([], samples=10), [5.0, 1.0, 7.0, 1.5]
+    for part in (sizes[:1], sizes[1:3], sizes[3:]):
+        whole.merge(corpus(*part, samples=10).state())
+    assert list(whole.lines()) == list(corpus(*sizes, samples=10).lines())
+    assert "(lines 2, 4)" in whole.warning()

@@ -44,21 +44,6 @@ def test_draws_of_z_compete():
         np.testing.assert_allclose(found.scores[row], expected, rtol=1e-4)
 
 
-def test_of_equal_translations_the_best_stays():
-    ids = [[5, 2, 2], [6, 2, 2], [5, 2, 2], [6, 7, 2], [5, 2, 2], [2, 2, 2]]
-    lengths, scores = [2, 2, 2, 3, 2, 0], [-3.0, -2.5, -1.0, -4.0, -1.0, search.MINUS_INFINITY]
-    pooled = search.Hypotheses(*(tf.constant([v]) for v in (ids, lengths, scores, scores)))
-    # Of one sentence: three draws of z that found two translations each.
-    parts = (tf.reshape(v, [3, 2, *v.shape[2:]]) for v in pooled[:4])
-    decoding = Decoding(z="sample", num_z=3, n_best=4, beam_width=2)
-    z = tf.constant([[0.0], [1.0], [2.0]])
-    found, z = decision.pool(search.Hypotheses(*parts), z, decoding=decoding)
-    assert found.ids.numpy().tolist()[0][:3] == [[5, 2, 2], [6, 2, 2], [6, 7, 2]]
-    assert found.lengths.numpy().tolist() == [[2, 2, 3, 0]]
-    assert found.scores.numpy().tolist() == [[-1.0, -2.5, -4.0, search.MINUS_INFINITY]]
-    assert z.numpy()[0, :3, 0].tolist() == [1.0, 0.0, 1.0]
-
-
 def test_a_model_without_z_has_none_to_draw():
     t = make("cond", beam_width=0)
     for changes in ({"z": "sample", "num_z": 2}, {"z": "sample"}, {"z": "zero"}):

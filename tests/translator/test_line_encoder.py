@@ -3,7 +3,6 @@
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import line_encoder
 from tests.tiny_translator import make
 
 
@@ -33,9 +32,3 @@ def test_what_is_no_string_is_named(shared, lines, name):
 def test_lines_are_a_list(shared, lines):
     with pytest.raises(UserError, match="lines must be a list"):
         shared.translate(lines)
-
-
-def test_a_window_ends_where_nothing_more_is_ready():
-    ready = iter([True, False, True, True, True])
-    found = line_encoder.windows("abcdef", batch_size=2, is_ready=lambda: next(ready))
-    assert list(found) == [(0, ["a", "b"]), (2, ["c"]), (3, ["d", "e", "f"])]

@@ -7,7 +7,7 @@ import tensorflow as tf
 from aevnmt_tf import text
 from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import Decoding, Graph, Translator, decision, line_encoder
+from aevnmt_tf.translator import Decoding, Graph, Translator, decision, line_windows
 from tests import tiny
 from tests.tiny_translator import LINES, make
 
@@ -106,7 +106,7 @@ def test_streams(shared):
     assert first.translations and len(read) == shared.hp.infer_batch_size
     for _ in range(300):
         next(results)
-    assert len(read) <= 300 + line_encoder.WINDOW * shared.hp.infer_batch_size
+    assert len(read) <= 300 + line_windows.WINDOW * shared.hp.infer_batch_size
 
 
 def test_scores_are_those_of_the_model(shared):

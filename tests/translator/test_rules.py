@@ -124,6 +124,10 @@ def test_bad_options(changes, sentence):
         ({"search": "mbr", "num_samples": 3, "n_best": 4}, "give a larger num_samples"),
         ({"search": "mbr", "num_z": 2}, "num_z above 1 needs z sample"),
         ({"search": "mbr", "utility": "ter"}, "utility must be"),
+        (
+            {"search": "mbr", "utility": "bleu", "references": "aggregate"},
+            "references aggregate has utility chrf alone",
+        ),
         ({"search": "refine", "z": "zero"}, "set z to sample or mean"),
         ({"search": "refine", "refine_steps": -1}, "refine_steps must be"),
         ({"search": "refine", "refine_start": "q"}, "refine_start must be"),
@@ -133,6 +137,16 @@ def test_bad_options(changes, sentence):
 def test_bad_options_of_mbr_and_refine(changes, sentence):
     with pytest.raises(UserError, match=sentence):
         Decoding(**changes)
+
+
+def test_label_smoothing_hurts_samples():
+    smooth, plain = (tiny.settings("source_only", label_smoothing=s) for s in (0.1, 0.0))
+    for rule in ("sample", "mbr"):
+        assert "label_smoothing 0.1" in Decoding(search=rule).warning(smooth)
+        for cure in ({"epsilon": 0.02}, {"top_p": 0.9}, {"top_k": 5}):
+            assert not Decoding(search=rule, **cure).warning(smooth)
+        assert not Decoding(search=rule).warning(plain)
+    assert not Decoding(search="beam").warning(smooth)
 
 
 def test_rules_that_are_about_draws_draw_z():

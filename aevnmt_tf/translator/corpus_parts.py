@@ -1,0 +1,55 @@
+"""A corpus in parts, as flags say: one shard of it, or all of them on several processes."""
+
+import argparse
+import itertools
+
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import LineRate
+from aevnmt_tf.translator import corpus_shards
+from aevnmt_tf.translator.corpus_jobs import Job, Summary
+from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
+
+
+def is_split(args: argparse.Namespace) -> bool:
+    """Return whether a corpus is done in parts; a UserError about flags that do not fit."""
+    is_ray = args.engine == "ray"
+    if is_ray and args.shard is not None:
+        raise UserError("--engine ray makes shards itself: leave --shard out.")
+    if is_ray and args.num_workers is None:
+        raise UserError("--engine ray needs --num_workers.")
+    for name in ("num_workers", "ray_address"):
+        if getattr(args, name) is not None and not is_ray:
+            raise UserError(f"--{name} is for --engine ray.")
+    return is_ray or args.shard is not None
+
+
+def run_split(
+    command: str, args: argparse.Namespace, job: Job, source: CorpusInput, summary: Summary
+) -> None:
+    """Do a shard, or all of them with Ray, and say as `command` what there is to say.
+
+    `summary` is an empty one.
+    """
+    rate = LineRate(command)
+    done = itertools.count(1)
+    if args.engine == "local":
+        corpus_shards.run_shard(
+            job, source, Shard(*args.shard), args.output, say=rate.say,
+            seen=lambda *_: rate.move(next(done)),
+        )  # fmt: skip
+        return
+    from aevnmt_tf.translator import ray_engine
+
+    ray_engine.run(
+        job,
+        source,
+        args.output,
+        num_workers=args.num_workers,
+        address=args.ray_address,
+        summary=summary,
+        say=rate.say,
+        move=rate.move,
+    )
+    rate.end()
+    for sentence in summary.lines():
+        rate.say(sentence)
