@@ -229,7 +229,7 @@ class Reference:
         run = self._paper_step if self.decoder_style == "paper" else self._tf_nmt_step
         fed = np.zeros_like(states[-1])
         if self.decoder_style == "paper":  # z at every step, or nothing
-            size = self.w["out_y"]["kernel"].shape[0] - fed.shape[1]
+            size = memory.shape[2] + self._embed("y", [SOS]).shape[1]  # of [c, e]
             fed = np.zeros((rows, 0))
             if self.w["gru_dec"]["kernel"].shape[0] > size:
                 fed = np.broadcast_to(z, (rows, z.shape[1]))
