@@ -191,6 +191,17 @@ def test_each_rule_catches_a_planted_violation(tmp_path, file, source, reason):
     assert len(found) == 1
 
 
+def test_a_name_means_one_thing():
+    """No two modules and no two classes share a name."""
+    names = []
+    for path in PACKAGE.rglob("*.py"):
+        names += [] if path.stem.startswith("__") else [f"module {path.stem}"]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                names.append(f"class {node.name}")
+    assert sorted({name for name in names if names.count(name) > 1}) == []
+
+
 # Modules that have no test file of their name: the files that test them, and why those.
 ELSEWHERE = {
     "model/test_reference.py": (

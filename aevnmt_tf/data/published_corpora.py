@@ -28,7 +28,7 @@ MAX_TOKENS = 50  # the paper removes longer sentences
 Pairs = list[tuple[str, str]]  # German, English
 
 
-class Corpus(NamedTuple):
+class PublishedCorpus(NamedTuple):
     """A corpus: the files of each split, how to read it, and the number of pairs it has.
 
     `kept` is the number of training pairs of at most MAX_TOKENS tokens, where the paper
@@ -179,7 +179,7 @@ _NEWSTESTS = File(
 )  # the checksum is sacreBLEU's
 
 CORPORA = {
-    "multi30k": Corpus(
+    "multi30k": PublishedCorpus(
         files={
             # Computed from the files; the MD5 sums of torchtext are of the same files.
             "train": _multi30k(
@@ -202,12 +202,12 @@ CORPORA = {
         read=read_multi30k,
         sizes={"train": 29_000, "dev": 1_014, "test": 1_000},
     ),
-    "iwslt14": Corpus(
+    "iwslt14": PublishedCorpus(
         files={split: (_TALKS,) for split in SPLITS},
         read=read_iwslt14,
         sizes={"train": 153_326, "dev": 6_969, "test": 6_750},
     ),
-    "nc": Corpus(
+    "nc": PublishedCorpus(
         files={"train": (_COMMENTARY,), "dev": (_NEWSTESTS,), "test": (_NEWSTESTS,)},
         read=read_nc,
         sizes={"dev": 5_172, "test": 2_999},

@@ -56,7 +56,7 @@ class LoadedJob(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Job(abc.ABC):
+class CorpusJob(abc.ABC):
     """What was asked of a run, or of an ensemble of several."""
 
     runs: list[str]
@@ -79,7 +79,7 @@ class Job(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslateJob(Job):
+class TranslateJob(CorpusJob):
     """Lines to translate; options as in translate's flags of these names."""
 
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)  # of the decision rule
@@ -150,7 +150,7 @@ class LoadedTranslate:
 
 
 @dataclasses.dataclass(frozen=True)
-class ScoreJob(Job):
+class ScoreJob(CorpusJob):
     """Pairs to score; options as in score's flags of these names."""
 
     format: str = "tsv"

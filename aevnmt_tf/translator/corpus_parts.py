@@ -6,7 +6,7 @@ import itertools
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.translator import corpus_shards
-from aevnmt_tf.translator.corpus_jobs import Job, Summary
+from aevnmt_tf.translator.corpus_jobs import CorpusJob, Summary
 from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
 
 
@@ -24,7 +24,11 @@ def is_split(args: argparse.Namespace) -> bool:
 
 
 def run_split(
-    command: str, args: argparse.Namespace, job: Job, source: CorpusInput, summary: Summary
+    command: str,
+    args: argparse.Namespace,
+    job: CorpusJob,
+    source: CorpusInput,
+    summary: Summary,
 ) -> None:
     """Do a shard, or all of them with Ray, and say as `command` what there is to say.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import atomic_writes, line_streams, pair_streams, run_directory
 from aevnmt_tf.translator import line_windows
-from aevnmt_tf.translator.corpus_jobs import Job, LoadedJob, Row, Summary
+from aevnmt_tf.translator.corpus_jobs import CorpusJob, LoadedJob, Row, Summary
 
 BLOCK = 1 << 20  # bytes read at a time
 
@@ -92,7 +92,7 @@ class CorpusInput:
         return [_digest(path) for path in self.paths]
 
 
-def request(job: Job, source: CorpusInput) -> dict[str, Any]:
+def request(job: CorpusJob, source: CorpusInput) -> dict[str, Any]:
     """Return all that the output depends on, as JSON has it."""
     weights = [run_directory.find_weights(r, checkpoint=job.checkpoint) for r in job.runs]
     return {
@@ -141,7 +141,7 @@ def write_rows(
 
 
 def run_shard(
-    job: Job,
+    job: CorpusJob,
     source: CorpusInput,
     shard: Shard,
     path: str,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import atomic_writes, disk_errors, line_streams, run_directory
 from aevnmt_tf.translator import corpus_shards
-from aevnmt_tf.translator.corpus_jobs import Job, LoadedJob, Summary
+from aevnmt_tf.translator.corpus_jobs import CorpusJob, LoadedJob, Summary
 from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
 
 SHARDS = 4  # of each worker, or more: so that all have work until the end
@@ -37,7 +37,7 @@ class ShardDone(NamedTuple):
 class ShardWorker:
     """Works in a process of its own."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: CorpusJob) -> None:
         self._job = job
         self._loaded: LoadedJob | None = None
 
@@ -105,7 +105,7 @@ class Parts:
 
 
 def run(
-    job: Job,
+    job: CorpusJob,
     source: CorpusInput,
     output: str,
     *,
@@ -169,7 +169,7 @@ def _todo(
 
 
 def _finished(
-    job: Job,
+    job: CorpusJob,
     todo: Iterator[tuple[Shard, list[Any], int]],
     *,
     num_workers: int,
