@@ -39,10 +39,12 @@ IGNORED: dict[str, str] = {
     "num_sampled_softmax": "the softmax is always full",
     "use_char_encode": "text is in subwords or words",
     # What TF-NMT itself adds to the file in its out_dir.
-    "best_bleu": "it is the state of an old run",
-    "best_bleu_dir": "it is the state of an old run",
-    "avg_best_bleu": "it is the state of an old run",
-    "avg_best_bleu_dir": "it is the state of an old run",
+    **{
+        f"{which}_{metric}{end}": "it is the state of an old run"
+        for metric in ("bleu", "rouge", "accuracy", "word_accuracy")
+        for which in ("best", "avg_best")
+        for end in ("", "_dir")
+    },
     "epoch_step": "it is the state of an old run",
     "src_vocab_file": "vocab_prefix names the files",
     "tgt_vocab_file": "vocab_prefix names the files",
@@ -222,6 +224,8 @@ def _translate_value(key: str, value: Any, *, defaults: Mapping[str, Any]) -> An
             return values.get(value, value)
     if value is None and key in NULL_IS_DEFAULT:
         return defaults[key]
+    if key == "attention_architecture" and value == "":
+        return defaults[key]  # TF-NMT saves a language model so.
     if key == "z_dim" and isinstance(value, str) and value.isdecimal():
         return int(value)  # The authors' flag is a text.
     return value

@@ -276,6 +276,14 @@ def test_infer_mode_chooses_the_search(given, expected):
     assert "infer_mode" in refusal(infer_mode="sample")
 
 
+def test_a_saved_language_model_of_tf_nmt_loads(write):
+    saved = {"attention": "", "attention_architecture": "", "language_model": True}
+    saved |= {"best_rouge": 0.1, "avg_best_word_accuracy_dir": "x", "residual": None}
+    with pytest.warns(UserWarning, match="no meaning"):
+        hp = hparams.load(write({**RECIPE, **RECIPES["iwslt15"], **saved}))
+    assert (hp.language_model, hp.share_vocab, hp.attention) == (True, True, "")
+
+
 def test_residual_layers_that_tf_nmt_saved_are_checked(write):
     saved = {**RECIPE, **RECIPES["wmt16_gnmt_4_layer"], "num_encoder_residual_layers": 2}
     with pytest.warns(UserWarning, match="it follows from residual"):
