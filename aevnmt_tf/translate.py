@@ -84,21 +84,24 @@ def run(args: argparse.Namespace) -> int:
         pictures.make_folder()
         output = stack.enter_context(line_streams.Output(args.output, source=args.input))
         rate = LineRate("aevnmt translate")
+        is_typed = args.input == line_streams.STD and sys.stdin.isatty()
 
         def seen(number: int, row: Row) -> None:
             best = row.result.translations[0]
             pieces = {"source": row.result.source_pieces, "target": best.target_pieces}
             pictures.draw(number, best.attention, **pieces)
-            rate.move(number)
+            if not is_typed:
+                rate.move(number)
 
-        if args.input == line_streams.STD and sys.stdin.isatty():
+        if is_typed:
             rate.say("type sentences, one per line; Ctrl-D ends the input")
         if loaded.warning:
             rate.say(loaded.warning)
         summary = corpus_shards.write_rows(
             loaded, lines, output, is_ready=reader.is_ready, say=rate.say, seen=seen
         )
-        rate.end()
+        if not is_typed:
+            rate.end()
         for sentence in summary.lines():
             rate.say(sentence)
         if reader.problem:

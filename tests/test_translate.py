@@ -67,6 +67,17 @@ def test_stdin_to_stdout(command, expected):
     assert f"{len(LINES)} lines in" in messages
 
 
+def test_at_a_terminal_it_says_that_it_reads_lines(command, expected, monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(io, "TextIOWrapper", Terminal)
+    code, output, messages = command(stdin=lines_of(*LINES))
+    assert code == 0 and output == lines_of(*expected)
+    assert "one per line" in messages and "lines in" not in messages
+
+
 @pytest.mark.parametrize("end", ["", ".gz"])
 def test_files(command, expected, tmp_path, end):
     source, target = tmp_path / f"in{end}", tmp_path / f"out{end}"

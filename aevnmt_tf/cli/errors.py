@@ -12,7 +12,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a hint that names the most similar known word, or an empty string."""
     # Case is ignored: kl_annealing_steps should find KL_annealing_steps.
     by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    near = [name for name in by_lower if word and name.startswith(word.lower())]
+    near = near or difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"; did you mean {by_lower[near[0]]}?" if near else ""
 
 
