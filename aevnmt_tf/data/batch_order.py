@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
+_SLICE = 1 << 20  # pairs counted at a time
 FILLER = -1  # in place of a pair's index: a row that fills a batch and weighs nothing
 GROUP_BITS = 15  # the rest of a sort key's 63 bits is random
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -105,9 +106,13 @@ class BatchStream:
         num_buckets = int(self.buckets.max(initial=-1)) + 1
         if len(self.ratios) * num_buckets > 2**GROUP_BITS:
             raise ValueError("There are too many corpora and buckets.")
-        groups = self.corpus.astype(np.int32) * num_buckets + self.buckets
-        sizes = np.bincount(groups, minlength=len(self.ratios) * num_buckets)  # [C * K]
-        sizes = sizes.reshape(len(self.ratios), num_buckets)
+        groups = self.corpus.astype(np.int16)
+        groups *= np.int16(num_buckets)
+        groups += self.buckets.astype(np.int16)
+        sizes = np.zeros((len(self.ratios), num_buckets), np.int64)  # [C, K]
+        for first in range(0, len(groups), _SLICE):
+            part = groups[first : first + _SLICE]
+            sizes += np.bincount(part, minlength=sizes.size).reshape(sizes.shape)
         whole = np.floor(self.ratios).astype(np.int64)  # [C]
         fractions = np.asarray(self.ratios, np.float64) - whole
         parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
@@ -122,20 +127,18 @@ class BatchStream:
         places = np.repeat(np.tile(np.arange(num_buckets), len(self.ratios)), parts.reshape(-1))
         buckets = np.concatenate([buckets.astype(np.int16), places.astype(np.int16)])
         # Batches are cut from the last candidate down.
-        ends = counts.cumsum()
-        last = (
-            ends[-1:].sum()
-            - 1
-            - np.arange(-(-counts.sum() // self.batch_size)) * (self.batch_size)
-        )
-        largest = np.searchsorted(ends, last, side="right").astype(np.int32)
+        last = np.arange(counts.sum() - 1, -1, -self.batch_size)
+        largest = np.searchsorted(counts.cumsum(), last, side="right").astype(np.int32)
         shared = dict(
             counts=counts,
             batches=np.bincount(largest, minlength=num_buckets),
             _certain=certain,
             _groups=groups if len(sampled) else groups[:0],
             _sampled=sampled,
-            _members=np.argsort(buckets, kind="stable").astype(np.int32),
+            _members=np.concatenate(
+                [np.flatnonzero(buckets == k).astype(np.int32) for k in range(num_buckets)]
+                or [np.zeros(0, np.int32)]
+            ),
             _largest=largest,
         )
         for name, value in shared.items():

@@ -36,7 +36,8 @@ def remove(folder: Path) -> None:
     """Remove a snapshot; it disappears in one operation before its files are deleted."""
     doomed = folder.parent / f".removing-{folder.name}"
     shutil.rmtree(doomed, ignore_errors=True)
-    os.rename(folder, doomed)
+    with disk_errors.explained(f"remove {folder}"):
+        os.rename(folder, doomed)
     shutil.rmtree(doomed, ignore_errors=True)
 
 
@@ -70,7 +71,8 @@ def set_aside(folder: Path) -> None:
     """Hide a damaged snapshot from every reader without deleting it."""
     hidden = folder.parent / f".damaged-{folder.name}"
     shutil.rmtree(hidden, ignore_errors=True)
-    os.rename(folder, hidden)
+    with disk_errors.explained(f"set {folder} aside"):
+        os.rename(folder, hidden)
 
 
 def clean(parent: Path) -> None:

@@ -73,7 +73,8 @@ class BoundsFunction:
         kl: Any = 0.0
         posteriors: dict[tuple[int, int], np.ndarray] = {}
         for number, encoded in enumerate(corpora):
-            for batch in data.evaluation_batches(encoded, batch_size=batch_size):
+            size = self._rows_in_memory(encoded, batch_size)
+            for batch in data.evaluation_batches(encoded, batch_size=size):
                 if interrupted():
                     return None
                 sums, kl_sum, posterior = self._batch(batch, len(encoded), kl_weight)
@@ -88,6 +89,14 @@ class BoundsFunction:
         real = sorted(key for key in posteriors if key[1] >= 0)  # a filler's row is -1
         locs, scales = np.split(np.stack([posteriors[key] for key in real]), 2, axis=-1)
         return Bounds(values, locs=locs, scales=scales, kl_by_dimension=kl / totals["pairs"])
+
+    def _rows_in_memory(self, encoded: EncodedPairs, batch_size: int) -> int:
+        """Return the batch size, or as many pairs as one draw's logits leave room for."""
+        if not len(encoded):
+            return batch_size
+        logits_x = int(encoded.x.lengths.max()) * self._model.emb_x.vocab_size
+        logits_y = int(encoded.y.lengths.max()) * self._model.decoder.vocab_size
+        return max(1, min(batch_size, importance.MOST_LOGITS // max(logits_x, logits_y)))
 
     def _batch(
         self, batch: Batch, num_pairs: int, kl_weight: float

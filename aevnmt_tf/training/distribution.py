@@ -3,9 +3,13 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+import re
+import time
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
@@ -15,6 +19,8 @@ ADVICE = (
     'set it to {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker",'
     ' "index": 0}} in each process, with an index of its own.'
 )
+
+PATIENCE = 30.0  # seconds to wait for the name of a worker that is lost
 
 
 def choose(distribute: str) -> tf.distribute.Strategy:
@@ -115,15 +121,54 @@ def batches(
 
 @contextlib.contextmanager
 def sentences(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turn the loss of another process of the strategy into one sentence."""
+    """Turn the loss of another process of the strategy into one sentence that names it.
+
+    TensorFlow's coordination service notices it: within seconds where a process has ended, and
+    after some missed heartbeats where it does not answer.
+    """
     try:
         yield
-    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        if num_workers(strategy) < 2:
+    except tf.errors.OpError as error:
+        if num_workers(strategy) < 2 or not _is_about_workers(error):
             raise
         raise UserError(
-            "another process of the run has ended; start all of them again to resume."
+            f"{_lost(strategy)} has ended or does not answer; the newest"
+            " checkpoint is whole: start all processes again to resume."
         ) from error
+
+
+def _is_about_workers(error: tf.errors.OpError) -> bool:
+    certain = (tf.errors.UnavailableError, tf.errors.AbortedError)
+    return isinstance(error, certain + (tf.errors.DeadlineExceededError,)) or bool(
+        re.search("collective|coordination|heartbeat|peer|/task:|socket", error.message, re.I)
+    )
+
+
+def _lost(strategy: tf.distribute.Strategy) -> str:
+    """Return which worker is lost, as TensorFlow's coordination service tells after a while."""
+    resolver = strategy.cluster_resolver
+    addresses = resolver.cluster_spec().as_dict()["worker"]
+    end = time.monotonic() + PATIENCE
+    lost: list[int] = []
+    while not lost and time.monotonic() < end:
+        try:
+            states = _task_states(len(addresses))
+        except Exception:  # of many kinds: the service is in worker 0
+            states = [True, *[None] * (len(addresses) - 1)]
+        lost = [n for n, state in enumerate(states) if state and n != resolver.task_id]
+        time.sleep(0.0 if lost else 0.5)
+    if len(addresses) == 2:
+        lost = [1 - resolver.task_id]
+    if not lost:
+        return "another process of the run"
+    return " and ".join(f"worker {number} ({addresses[number]})" for number in lost)
+
+
+def _task_states(num_workers: int) -> list[Any]:
+    """Return an error for each worker that has one, None for the others."""
+    from tensorflow.python.eager import context  # TensorFlow has no public way to ask
+
+    return context.context().get_task_states([("worker", num_workers)])
 
 
 class Agreement:
@@ -131,7 +176,8 @@ class Agreement:
 
     def __init__(self, strategy: tf.distribute.Strategy) -> None:
         self._strategy = strategy
-        self.several = num_workers(strategy) > 1
+        self._num_workers = num_workers(strategy)
+        self.several = self._num_workers > 1
 
         @tf.function
         def total(value: tf.Tensor) -> tf.Tensor:
@@ -141,17 +187,47 @@ class Agreement:
 
         self._total = total
 
+    def gather(self, value: float) -> list[float]:
+        """Return the number of each process; all must ask."""
+        if not self.several:
+            return [float(value)]
+        own = np.zeros(self._num_workers)
+        own[self._strategy.cluster_resolver.task_id] = value
+        replicas = self._strategy.num_replicas_in_sync // self._num_workers
+        with sentences(self._strategy):
+            return list(self._total(tf.constant(own, tf.float64)).numpy() / replicas)
+
     def any(self, flag: bool) -> bool:
         """Return whether the flag is true in at least one process; all must ask."""
-        if not self.several:
-            return bool(flag)
-        return float(self._total(tf.constant(float(flag), tf.float32))) > 0.0
+        return any(self.gather(flag))
 
     def from_chief(self, value: float) -> float:
         """Return the chief's number in every process; all must ask."""
+        return self.gather(value)[0]
+
+    def refuse_different_starts(self, step: int, variables: Iterable[tf.Variable]) -> None:
+        """Raise a UserError in every process where they do not start from the same state.
+
+        Each restores from what it sees of out_dir: a disk of its own, or an old listing of a
+        network disk, would make them add up gradients of different weights.
+
+        Args:
+            step: where this process starts.
+            variables: all that it has restored.
+        """
         if not self.several:
-            return value
-        own = float(value) if is_chief(self._strategy) else 0.0
-        total = self._total(tf.constant(own, tf.float64))
-        replicas_of_chief = self._strategy.num_replicas_in_sync // num_workers(self._strategy)
-        return float(total) / replicas_of_chief
+            return
+        checksum = 0
+        for variable in variables:
+            checksum = zlib.crc32(np.ascontiguousarray(variable.numpy()), checksum)
+        steps, checksums = self.gather(step), self.gather(checksum)
+        if len(set(steps)) == len(set(checksums)) == 1:
+            return
+        found = [
+            f"worker {number} step {int(step)} (weights {int(value):08x})"
+            for number, (step, value) in enumerate(zip(steps, checksums, strict=True))
+        ]
+        raise UserError(
+            f"the workers do not start from the same checkpoint: {', '.join(found)}; give all"
+            " of them the same out_dir, on a disk that they share, and start them again."
+        )

@@ -12,17 +12,27 @@ class MetricsFile:
     """Appends lines to metrics.jsonl; on resume it is cut back."""
 
     def __init__(self, path):
-        """Return name the file; it is written from the first `append` on."""
+        """Name the file; it is written from the first `append` on."""
         self.path = Path(path)
+        self._waiting = []  # lines that the disk has not taken yet
 
     def append(self, values):
-        """Write one line and flush it. Values that are not finite become null."""
+        """Write one line and flush it. Values that are not finite become null.
+
+        A line that cannot be written is kept for the next time.
+        """
         line = json.dumps({key: _json_value(value) for key, value in values.items()})
-        with disk_errors.explained(f"write {self.path}"):
-            with open(self.path, "a", encoding="utf-8") as file:
-                file.write(line + "\n")
+        self._waiting.append(f"{line}\n")
+        with disk_errors.explained(f"write {self.path}"), open(self.path, "ab") as file:
+            good = file.tell()
+            try:
+                file.write("".join(self._waiting).encode())
                 file.flush()
                 os.fsync(file.fileno())
+            except OSError:
+                os.truncate(self.path, good)  # a part of a line would spoil the next one
+                raise
+        self._waiting = []
 
     def read(self):
         """Return the lines as dicts.
@@ -30,9 +40,9 @@ class MetricsFile:
         What is no object with a step is left out: a line that a kill cut short, or that
         somebody else has written.
         """
-        if not self.path.exists():
-            return []
-        text = self.path.read_text(encoding="utf-8", errors="replace")
+        text = "".join(self._waiting)
+        if self.path.exists():
+            text = self.path.read_text(encoding="utf-8", errors="replace") + text
         return [line for line in map(_parsed, text.split("\n")) if line is not None]
 
     def cut_back(self, stays):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import run_directory
 from aevnmt_tf.training import collapse, terminal
@@ -59,7 +60,8 @@ class Reporter:
         finally:
             self._terminal.stop()
             if self._board is not None:
-                self._board.close()
+                with self._without_ending():
+                    self._board.close()
                 self._board = None
 
     def move(self, step: int) -> None:
@@ -91,16 +93,23 @@ class Reporter:
         if not self._is_chief:
             return
         self._terminal.report(step, values, seconds_left=seconds_left)
-        self._metrics.append({"step": step, "epoch": epoch, **values})
-        self._tensorboard().scalars(step, values)
-        self._warn(step, values)
+        with self._without_ending():
+            self._metrics.append({"step": step, "epoch": epoch, **values})
+        with self._without_ending():
+            self._tensorboard().scalars(step, values)
+            self._warn(step, values)
 
     def evaluation(self, step: int, evaluation: DevEvaluation, *, gained: bool) -> None:
         """Report on the development set."""
         best = "  (best so far)" if gained else ""
         self.say(f"step {step}  {terminal.dev_summary(evaluation.values)}{best}")
         self._examples(evaluation)
-        self._metrics.append({"step": step, **evaluation.values})
+        with self._without_ending():
+            self._metrics.append({"step": step, **evaluation.values})
+        with self._without_ending():
+            self._show(step, evaluation)
+
+    def _show(self, step: int, evaluation: DevEvaluation) -> None:
         board = self._tensorboard()
         if evaluation.kl_by_dimension is not None:
             board.kl_by_dimension(step, evaluation.kl_by_dimension)
@@ -127,6 +136,15 @@ class Reporter:
                 self.say(f"    translation  {translation}")
                 if reference != translation:
                     self.say(f"    reference    {reference}")
+
+    @contextlib.contextmanager
+    def _without_ending(self) -> Iterator[None]:
+        """Let a report that the disk does not take be no reason to lose the training."""
+        try:
+            yield
+        except UserError as error:
+            self._board = None  # its writer is of no more use
+            self.say(f"{str(error).rstrip('.')}; training goes on without this report.")
 
     def _warn(self, step: int, values: Values) -> None:
         """Warn once of a z that has collapsed."""

@@ -1,4 +1,8 @@
-"""A polite stop: SIGINT and SIGTERM become a flag that the loop reads between two steps."""
+"""A polite stop: a signal becomes a flag that the loop reads between two steps.
+
+SIGINT is Ctrl-C, SIGTERM comes from Slurm and Kubernetes before they end a job, and SIGUSR1 is
+what `sbatch --signal=USR1@120` sends ahead of the time limit.
+"""
 
 import signal
 import threading
@@ -7,12 +11,12 @@ from typing import Any
 
 
 class Interruption:
-    """A flag: inside `with`, the first SIGINT or SIGTERM sets `requested`.
+    """A flag: inside `with`, the first of SIGNALS sets `requested`.
 
     A second one does what it would have done without us.
     """
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
     def __init__(self) -> None:
         self.requested = False

@@ -121,6 +121,9 @@ class TrainingLoop:
             self.checkpoints.tidy()
         with self._strategy.scope():
             state = self.checkpoints.restore(report=self.reporter.say, set_aside=self.is_chief)
+        restored = [*self._model.variables, *self._model.optimizer.variables]
+        step = 0 if state is None else state["data_position"]
+        self._agreement.refuse_different_starts(step, restored)
         if state is None:
             self.reporter.cut_back(0)
             return False

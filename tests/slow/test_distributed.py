@@ -85,17 +85,26 @@ def free_ports(count):
     return ports
 
 
-def workers(path, *extra):
+def workers(path, *extra, count=2):
     command = ["-m", "aevnmt_tf.train"]
     extra = ("--distribute", "multi_worker", *extra)
-    return [launch(command, path, *extra, TF_CONFIG=config) for config in two_configs()]
+    return [launch(command, path, *extra, TF_CONFIG=config) for config in configs(count)]
 
 
-def two_configs():
-    """TF_CONFIG of either process."""
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
-    tasks = [{"type": "worker", "index": index} for index in (0, 1)]
+def configs(count):
+    """TF_CONFIG of each process."""
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
+    tasks = [{"type": "worker", "index": index} for index in range(count)]
     return [json.dumps({"cluster": cluster, "task": task}) for task in tasks]
+
+
+def wait_for_checkpoint(folder, processes):
+    """Wait until a run has saved; its processes must live."""
+    end = time.monotonic() + 300
+    while not run_directory.listing(folder / "run" / "checkpoints"):
+        assert time.monotonic() < end
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +148,7 @@ def test_two_processes(one_device, tmp_path):
 
 
 def test_two_processes_with_two_devices_each_agree_on_the_chief_s_score():
-    said = finish(*(start("-c", AGREEMENT, TF_CONFIG=config) for config in two_configs()))
+    said = finish(*(start("-c", AGREEMENT, TF_CONFIG=config) for config in configs(2)))
     assert [text.splitlines()[-1] for text in said] == ["4 30.0 True False"] * 2
 
 
@@ -193,3 +202,63 @@ def test_a_signal_to_one_process_stops_both_and_both_resume(one_device, tmp_path
     chief, _ = finish(*workers(path, "--max_steps", str(step + 10)))
     assert f"resumed at step {step}" in chief
     assert f"finished at step {step + 10}" in chief
+
+
+@pytest.mark.parametrize(
+    ("count", "victim", "number"),
+    [(3, 1, signal.SIGKILL), (2, 0, signal.SIGKILL), (3, 2, signal.SIGSTOP)],
+)
+def test_a_lost_worker_is_named_and_all_together_go_on_from_the_checkpoint(
+    tmp_path, count, victim, number
+):
+    """The others end by themselves; started again, the run is that of one device."""
+    whole, lost = tmp_path / "whole", tmp_path / "lost"
+    changes = {"num_train_steps": 600, "steps_per_external_eval": 600}
+    path = settings(lost, **changes)
+    processes = workers(path, count=count)
+    wait_for_checkpoint(lost, processes)
+    processes[victim].send_signal(number)
+    others = [process for process in processes if process is not processes[victim]]
+    said = finish(*others, code=2)
+    processes[victim].kill()
+    processes[victim].communicate()
+    for text in said:
+        assert f"worker {victim} (127.0.0.1:" in text and "does not answer" in text
+        assert "Traceback" not in text.partition("aevnmt train:")[0]
+    newest = run_directory.listing(lost / "run" / "checkpoints")[-1]
+    assert run_directory.damage(newest) is None
+    step = run_directory.step_of(newest)
+    end = ("--max_steps", str(step + 20), "--steps_per_external_eval", "0")
+    chief, *_ = finish(*workers(path, *end, count=count))
+    assert f"resumed at step {step}" in chief
+    finish(launch(["-m", "aevnmt_tf.train"], settings(whole, **changes), *end))
+    assert_same_run(whole, lost)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_to_all_processes_saves_once(tmp_path, number):
+    path = settings(tmp_path, num_train_steps=4000, steps_per_external_eval=5000)
+    processes = workers(path)
+    wait_for_checkpoint(tmp_path, processes)
+    for process in processes:
+        process.send_signal(number)
+    chief, other = finish(*processes, code=130)
+    assert chief.count("and saved; the same command resumes it") == 1 and not other
+    newest = run_directory.listing(tmp_path / "run" / "checkpoints")[-1]
+    assert run_directory.damage(newest) is None
+    assert f"stopped at step {run_directory.step_of(newest)} " in chief
+
+
+def test_workers_with_disks_of_their_own_do_not_resume(tmp_path):
+    """The second one sees none of the chief's checkpoints."""
+    path = settings(tmp_path, num_train_steps=10)
+    finish(launch(["-m", "aevnmt_tf.train"], path))
+    command = ["-m", "aevnmt_tf.train"]
+    places = [(), ("--out_dir", str(tmp_path / "elsewhere"))]
+    processes = [
+        launch(command, path, "--distribute", "multi_worker", *place, TF_CONFIG=config)
+        for place, config in zip(places, configs(2), strict=True)
+    ]
+    for text in finish(*processes, code=2):
+        assert "do not start from the same checkpoint: worker 0 step 10" in text
+        assert "worker 1 step 0" in text

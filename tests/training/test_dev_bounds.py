@@ -41,6 +41,23 @@ def test_bounds_do_not_depend_on_batches(system):
     assert small.kl_by_dimension.sum() == pytest.approx(small.values["kl"], rel=1e-5)
 
 
+def test_a_batch_is_no_larger_than_the_logits_of_one_draw_allow(monkeypatch):
+    """The budget knows the vocabulary; the values do not depend on it."""
+    model = tiny.build("joint")
+    function, encoded = bounds_of(model, samples=1), encode(tiny.PAIRS)
+    whole = function([encoded], batch_size=5)
+    longest = max(encoded.x.lengths.max(), encoded.y.lengths.max())
+    vocabulary = max(model.emb_x.vocab_size, model.decoder.vocab_size)
+    monkeypatch.setattr(importance, "MOST_LOGITS", 2 * int(longest) * vocabulary)
+    sizes, batch = [], function._batch
+    monkeypatch.setattr(
+        function, "_batch", lambda b, *rest: sizes.append(len(b["row"])) or batch(b, *rest)
+    )
+    small = function([encoded], batch_size=5)
+    assert 2 <= max(sizes) < 5
+    assert small.values == pytest.approx(whole.values, rel=1e-5)
+
+
 def test_values_are_means_over_pairs_and_tokens():
     model = tiny.build("joint", label_smoothing=0.1)
     bounds = bounds_of(model, samples=3)([encode(tiny.PAIRS)], batch_size=2)

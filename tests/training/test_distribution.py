@@ -75,11 +75,11 @@ def test_a_cluster_without_workers_is_one_process(monkeypatch):
     assert distribution.is_chief(strategy) and distribution.num_workers(strategy) == 1
 
 
-def several_processes(*, index):
-    """A strategy of two processes, as far as it says who they are."""
-    cluster = tf.train.ClusterSpec({"worker": ["127.0.0.1:9000", "127.0.0.1:9001"]})
+def several_processes(*, index, workers=2):
+    """A strategy of several processes, as far as it says who they are."""
+    cluster = {"worker": [f"127.0.0.1:{9000 + n}" for n in range(workers)]}
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        cluster, task_type="worker", task_id=index
+        tf.train.ClusterSpec(cluster), task_type="worker", task_id=index
     )
     return types.SimpleNamespace(cluster_resolver=resolver)
 
@@ -107,15 +107,67 @@ def test_one_process_agrees_with_itself():
     assert agreement.from_chief(12.5) == 12.5
 
 
-def test_the_loss_of_a_worker_is_a_sentence(monkeypatch):
-    error = tf.errors.UnavailableError(None, None, "Socket closed")
-    set_cluster(monkeypatch, index=0)
+@pytest.mark.parametrize(
+    ("kind", "message", "states", "named"),
+    [
+        (tf.errors.UnavailableError, "Socket closed", [None, None], r"worker 1 \(127.0.0.1:"),
+        (tf.errors.AbortedError, "gone", [None, None, "error"], r"worker 2 \(127.0.0.1:9002"),
+        (tf.errors.InternalError, "Collective failed", [None, None, None], "another process"),
+        (tf.errors.DeadlineExceededError, "late", [None, "error", None], "worker 1 "),
+        (tf.errors.CancelledError, "no heartbeat", [None, "error", None], "worker 1 "),
+    ],
+)
+def test_the_loss_of_a_worker_is_a_sentence_that_names_it(
+    monkeypatch, kind, message, states, named
+):
+    error = kind(None, None, message)
     alone = distribution.sentences(tf.distribute.get_strategy())
-    with pytest.raises(tf.errors.UnavailableError), alone:
+    with pytest.raises(kind), alone:
         raise error
+    monkeypatch.setattr(distribution, "_task_states", lambda number: states)
+    monkeypatch.setattr(distribution, "PATIENCE", 0.1)
+    together = distribution.sentences(several_processes(index=0, workers=len(states)))
+    with pytest.raises(UserError, match=f"{named}.*start all processes again"), together:
+        raise error
+
+
+def test_where_nobody_can_tell_the_chief_is_lost(monkeypatch):
+    def fail(number):
+        raise tf.errors.UnavailableError(None, None, "failed to connect")
+
+    monkeypatch.setattr(distribution, "_task_states", fail)
+    together = distribution.sentences(several_processes(index=2, workers=3))
+    with pytest.raises(UserError, match="worker 0 "), together:
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+
+def test_an_error_of_the_model_is_no_loss_of_a_worker():
     together = distribution.sentences(several_processes(index=0))
-    with pytest.raises(UserError, match="start all of them again"), together:
-        raise error
+    with pytest.raises(tf.errors.InvalidArgumentError), together:
+        raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 9 is not in [0, 5)")
+
+
+@pytest.mark.parametrize(("others", "is_same"), [((3.0,), True), ((2.0,), False)])
+def test_workers_that_start_from_different_states_stop(monkeypatch, others, is_same):
+    agreement = distribution.Agreement(tf.distribute.get_strategy())
+    weights = [tf.Variable([1.0, 2.0])]
+    agreement.refuse_different_starts(3, weights)  # one process
+    agreement.several = True
+    asked = []
+
+    def gather(value):
+        asked.append(value)
+        return [float(value), *(others if value == 3 else (value,))]
+
+    monkeypatch.setattr(agreement, "gather", gather)
+    if is_same:
+        agreement.refuse_different_starts(3, weights)
+    else:
+        with pytest.raises(UserError, match="worker 0 step 3 .* worker 1 step 2 .*out_dir"):
+            agreement.refuse_different_starts(3, weights)
+    weights[0].assign([1.0, 2.5])
+    agreement.refuse_different_starts(4, weights)
+    assert asked[1] != asked[3], "the checksum is of the weights"
 
 
 class TwoReplicas:

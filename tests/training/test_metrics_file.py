@@ -1,5 +1,6 @@
 """metrics.jsonl: flushed lines, cut back on resume."""
 
+import errno
 import json
 
 import pytest
@@ -67,3 +68,21 @@ def test_a_bad_line_costs_no_good_one(tmp_path, bad):
 def test_unwritable_is_a_sentence(tmp_path):
     with pytest.raises(UserError, match="cannot write .*metrics.jsonl"):
         MetricsFile(tmp_path / "missing" / "metrics.jsonl").append({"step": 1})
+
+
+def test_a_line_that_a_full_disk_refuses_is_written_with_the_next(tmp_path, monkeypatch):
+    file = MetricsFile(tmp_path / "metrics.jsonl")
+    file.append({"step": 1})
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(UserError, match="disk is full"):
+            file.append({"step": 2})
+    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert [line["step"] for line in file.read()] == [1, 2]
+    file.append({"step": 3})
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2, 3]

@@ -149,3 +149,19 @@ def test_a_collapsed_z_is_warned_of_once(settings, training_data, toy_model):
     session = Session(hp, training_data, toy_model(), Collapsed()).run()
     assert session.text.count("z has collapsed") == 1
     assert [line["dev_collapsed"] for line in metrics(hp) if "dev_bleu" in line] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "place", ["metrics_file.MetricsFile.append", "tensorboard.TensorBoard"]
+)
+def test_a_report_that_the_disk_does_not_take_is_no_end(
+    settings, training_data, toy_model, monkeypatch, place
+):
+    def full(*_, **__):
+        raise UserError("cannot write metrics.jsonl: the disk is full.")
+
+    hp = settings(num_train_steps=8)
+    monkeypatch.setattr(f"aevnmt_tf.training.{place}", full)
+    session = Session(hp, training_data, toy_model(), evaluate=Dev()).run()
+    assert session.outcome.step == 8 and saved_steps(hp)[-1] == 8
+    assert "the disk is full; training goes on" in session.text

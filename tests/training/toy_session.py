@@ -30,6 +30,7 @@ class Dev:
             values={"dev_bleu": bleu, **{f"dev_{name}": 0.5 for name in names}},
             bleu=bleu,
             translations=[("source", "reference", "translation")],
+            wrong=[("source", "reference", "translation")],
         )
 
 
