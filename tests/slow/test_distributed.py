@@ -228,7 +228,7 @@ def test_a_lost_worker_is_named_and_all_together_go_on_from_the_checkpoint(
     newest = run_directory.listing(lost / "run" / "checkpoints")[-1]
     assert run_directory.damage(newest) is None
     step = run_directory.step_of(newest)
-    end = ("--max_steps", str(step + 20), "--steps_per_external_eval", "0")
+    end = ("--max_steps", str(step + 20))
     chief, *_ = finish(*workers(path, *end, count=count))
     assert f"resumed at step {step}" in chief
     finish(launch(["-m", "aevnmt_tf.train"], settings(whole, **changes), *end))
