@@ -206,6 +206,16 @@ def test_verbose_shows_tensorflows_lines():
     assert len(CHATTER.findall(err)) >= 3
 
 
+@pytest.mark.slow
+def test_load_from_python_is_quiet_too():
+    code = "import aevnmt_tf\ntry: aevnmt_tf.load('no/run')\nexcept Exception as e: print(e)"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "GRPC_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=clean, capture_output=True, text=True
+    )
+    assert "no/run" in done.stdout and done.stderr == ""
+
+
 def test_the_filter_passes_all_but_chatter():
     body = r"""
         import os
