@@ -60,7 +60,7 @@ def measure(prepared, *, steps: int, warm_up: int) -> dict:
     from aevnmt_tf.training import train_step
 
     hp, x, y = prepared.hp, prepared.x_tokenizer, prepared.y_tokenizer
-    data = load_training_data(hp, x_tokenizer=x, y_tokenizer=y)
+    data = load_training_data(hp, x_tokenizer=x, y_tokenizer=y, folder=prepared.ids)
     model = train_step.build(hp, x.vocab_size, y.vocab_size)
     dataset = data.dataset()
     train = tf.function(model.train_on, input_signature=[dataset.element_spec], autograph=False)
