@@ -267,7 +267,7 @@ def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):
             "--model {run} --export_dir {tmp}/d --length_penalty_weight -1",
             "length_penalty_weight",
         ),
-        ("--model {run} --export_dir {tmp}/d --beam 3", "did you mean --beam_width"),
+        ("--model {run} --export_dir {tmp}/d --beam_with 3", "did you mean --beam_width"),
         ("--model {run}", "--export_dir"),
     ],
 )
