@@ -19,14 +19,6 @@ MOMENTUM = 0.9  # of the moving statistics; 0.9 and EPSILON are those of Zhu et 
 EPSILON = 1e-5
 
 
-def all_reduce(tensors: Any) -> Any:
-    """Return the sum of a nest of tensors over all replicas."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
-
-
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class MeanNormalisation(keras.layers.Layer):
     """Normalise each column of [B, Z]. In training the statistics are those of the batch.
@@ -53,7 +45,6 @@ class MeanNormalisation(keras.layers.Layer):
                 shape=(self.size,),
                 initializer=initializer,
                 trainable=False,
-                aggregation="only_first_replica",  # they are equal on all of them
             )
 
         self.shift = self.add_weight(name="shift", shape=(self.size,), initializer="zeros")
@@ -65,7 +56,7 @@ class MeanNormalisation(keras.layers.Layer):
         """Return loc [B, Z] normalised.
 
         With `weight` [B], what each row counts (a filler counts nothing), the statistics are
-        those of the global batch, and the moving ones follow. Without it they are the moving
+        those of the batch, and the moving ones follow. Without it they are the moving
         ones.
         """
         if weight is None:
@@ -88,12 +79,11 @@ class MeanNormalisation(keras.layers.Layer):
 
 
 def _moments(loc: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return mean and variance [Z] over the rows of all replicas that count."""
-    weight = weight[:, None]
-    total, summed = all_reduce([tf.reduce_sum(weight), tf.reduce_sum(weight * loc, axis=0)])
-    mean = tf.math.divide_no_nan(summed, total)
+    """Return mean and variance [Z] over the rows that count."""
+    total, weight = tf.reduce_sum(weight), weight[:, None]
+    mean = tf.math.divide_no_nan(tf.reduce_sum(weight * loc, axis=0), total)
     squares = tf.reduce_sum(weight * tf.math.squared_difference(loc, mean), axis=0)
-    return mean, tf.math.divide_no_nan(all_reduce([squares])[0], total)
+    return mean, tf.math.divide_no_nan(squares, total)
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")

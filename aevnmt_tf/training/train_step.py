@@ -17,12 +17,12 @@ import tensorflow as tf
 
 from aevnmt_tf import hparams
 from aevnmt_tf import model as models
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data.monolingual import without_targets
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import importance, objective
 from aevnmt_tf.model.objective import LossTerms
 from aevnmt_tf.nets import noise as random_numbers
-from aevnmt_tf.nets.mean_normalisation import all_reduce
 from aevnmt_tf.training import report_keys, schedules
 from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
 from aevnmt_tf.training.running_sums import Sums, sums_of
@@ -74,7 +74,10 @@ class TrainableAevnmt(models.Aevnmt):
         )
         several = self.num_train_samples > 1 or self.is_importance_weighted
         self.takes_several_draws = several and self.posterior is not None
-        self.gradients = self._gradients_function(jit_compile=jit_compile)
+        self._refuse_replicas()
+        self.gradients = tf.function(
+            self.loss_and_gradients, jit_compile=jit_compile, autograph=False
+        )
         self.batches = _counter("batches")  # seen, the position in the data and in the noise
         self.updates = _counter("updates")  # done; one left out (not finite) counts
         self.pending_pairs = tf.Variable(0.0, trainable=False, name="pending_pairs")
@@ -160,14 +163,17 @@ class TrainableAevnmt(models.Aevnmt):
             totals = sums_of(batch, terms, loss)
         return totals, tape.gradient(totals["loss"], self.trainable_variables)
 
-    def _gradients_function(self, *, jit_compile: bool) -> Callable[..., Any]:
-        """Return `loss_and_gradients` as the step calls it."""
-        strategy = tf.distribute.get_strategy()
-        reads_batch = self.posterior is not None and self.posterior.takes_batch_statistics
-        if reads_batch and strategy.num_replicas_in_sync > 1:
-            # Replicas meet inside of it, which they can in the step's own graph alone.
-            return self.loss_and_gradients
-        return tf.function(self.loss_and_gradients, jit_compile=jit_compile, autograph=False)
+    def _refuse_replicas(self) -> None:
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if (
+            self.posterior is not None
+            and self.posterior.takes_batch_statistics
+            and replicas > 1
+        ):
+            raise UserError(
+                f"bn_scale needs the whole batch on one device, and there are {replicas}: set "
+                "distribute to none, or leave bn_scale out."
+            )
 
     def terms_and_loss(
         self, batch: Batch, noise: Batch, kl_weight: tf.Tensor
@@ -289,6 +295,14 @@ def _counter(name: str) -> tf.Variable:
         name=name,
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
     )
+
+
+def all_reduce(tensors: Any) -> Any:
+    """Return the sum of a nest of tensors over all replicas."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def clip_scale(norm: tf.Tensor, limit: float | None) -> tf.Tensor:

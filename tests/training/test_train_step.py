@@ -173,7 +173,6 @@ def test_one_device_and_two_make_the_same_update():
         ("sgd", 1e-5),
         ("adam", 1e-4),
         ("accumulation", 1e-5),
-        ("normalised", 1e-4),
         ("lstm", 1e-5),
         ("compiled", 1e-5),
     ):

@@ -23,13 +23,6 @@ CASES = {
         "learning_rate": 0.5,
         "gradient_accumulation_steps": 3,
     },
-    "normalised": {
-        "optimizer": "sgd",
-        "learning_rate": 0.5,
-        "bn_scale": 0.7,
-        "bow_target_weight": 1.0,
-        "jit_compile": "false",
-    },
     "lstm": {
         "optimizer": "sgd",
         "learning_rate": 0.5,
