@@ -178,7 +178,8 @@ def test_one_device_and_two_make_the_same_update():
     ):
         assert result[name]["difference"] < tolerance, result
         assert result[name]["reports"] < 1e-5, result
-        assert result[name]["gradient_norm"] > 1.0  # so that clipping was active
+        clipped_to = 0.5 if name == "lstm" else 1.0
+        assert result[name]["gradient_norm"] > clipped_to  # so that clipping was active
 
 
 def test_precision_is_the_settings_own_whatever_was_built_before():

@@ -31,6 +31,7 @@ CASES = {
         "attention": "scaled_luong",
         "num_layers": 2,
         "pass_hidden_state": True,
+        "max_gradient_norm": 0.5,
     },
     "compiled": {"optimizer": "sgd", "learning_rate": 0.5, "jit_compile": "true"},
 }
