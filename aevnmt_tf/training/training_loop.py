@@ -119,6 +119,12 @@ class TrainingLoop:
         """Continue from the newest checkpoint that is whole; return whether there was one."""
         if self.is_chief:
             self.checkpoints.tidy()
+        # Before restoring, which is a matter of all processes, too.
+        seen = [
+            run_directory.step_of(f) or 0
+            for f in run_directory.listing(self.checkpoints.folder)
+        ]
+        self._agreement.refuse_different_starts(max(seen, default=0), ())
         with self._strategy.scope():
             state = self.checkpoints.restore(report=self.reporter.say, set_aside=self.is_chief)
         restored = [*self._model.variables, *self._model.optimizer.variables]
