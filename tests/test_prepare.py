@@ -213,7 +213,6 @@ def test_a_failure_leaves_a_folder_that_claims_nothing(tmp_path, corpus, monkeyp
         ({"vocab_size": 100}, "vocab_size 100 has no room"),
         ({"vocab_prefix": "nowhere/vocab"}, "neither nowhere/vocab.en.model nor"),
         ({"text_pipeline": "moses", "vocab_prefix": "PLAIN"}, "moses.en.truecaser"),
-        ({"vocab_prefix": "PLAIN"}, 'subword_option "spm" does not go with'),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path, corpus, capsys, change, message):

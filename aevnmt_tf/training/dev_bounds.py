@@ -95,7 +95,9 @@ class BoundsFunction:
         if not len(encoded):
             return batch_size
         logits_x = int(encoded.x.lengths.max()) * self._model.emb_x.vocab_size
-        logits_y = int(encoded.y.lengths.max()) * self._model.decoder.vocab_size
+        logits_y = 0
+        if self._model.decoder is not None:
+            logits_y = int(encoded.y.lengths.max()) * self._model.decoder.vocab_size
         return max(1, min(batch_size, importance.MOST_LOGITS // max(logits_x, logits_y)))
 
     def _batch(

@@ -106,7 +106,9 @@ def test_ctrl_c_is_130():
 
 
 def test_a_second_ctrl_c_ends_the_process_while_it_is_shutting_down():
-    leave = "import atexit, time\natexit.register(time.sleep, 60)\n"
+    # In short sleeps: a signal just before a call of the system would wait for its end.
+    wait = "lambda: [time.sleep(0.1) for _ in range(600)]"
+    leave = f"import atexit, time\natexit.register({wait})\n"
     said = "atexit.register(print, 'leaving', flush=True)\nprint('started', flush=True)\n"
     process = script(leave + said + "time.sleep(60)")
     for line in ("started\n", "leaving\n"):

@@ -141,7 +141,7 @@ def fault_of(kind, fault, folder):
     english, german = folder / f"{kind}.en", folder / f"{kind}.de"
     if fault == "missing":
         german.unlink()
-        return f"no file {german}"
+        return f"neither {german} nor"
     english.write_text("")
     if fault == "misaligned":
         return f"{english} has 0 lines"

@@ -211,6 +211,7 @@ def settings_of():
             train_prefix=None,
             synthetic_prefix=None,
             synthetic_tag=None,
+            mono_prefix=None,
             train_ratios=None,
             mono_real_ratio=1,
             max_train=0,

@@ -93,6 +93,8 @@ def terms():
         correct_x=tf.zeros([2]),
         correct_y=tf.zeros([2]),
         smoothing=tf.zeros([2]),
+        bow_x=tf.zeros([2]),
+        bow_y=tf.zeros([2]),
     )
 
 

@@ -112,7 +112,7 @@ def test_special_words_are_put_first_where_there_are_none(tmp_path):
     with pytest.raises(UserError, match="line 1: found a where <unk> must be"):
         read_vocabulary(path)
     write(path, ["a", "b", "a"])
-    with pytest.raises(UserError, match="line 3: a is already on line 1"):
+    with pytest.raises(UserError, match="line 3: a is also on line 1"):
         read_vocabulary(path)
 
 

@@ -30,7 +30,7 @@ def test_sources_follow_the_language_model():
     t = make("joint", infer_batch_size=2000, scale=0.4)
     pairs = t.sample(2000, temperature=1.0)
     lm = t.model.source_lm
-    state = lm.start(None, tf.zeros([1], tf.int32))
+    state = lm.begin(None, tf.zeros([1], tf.int32))
     logits, _ = lm.step(state, t.model.emb_x(tf.constant([text.SOS])))
     probs = tf.nn.softmax(logits)[0].numpy()
     first = [x.split()[0] if x else "</s>" for x, _ in pairs]
