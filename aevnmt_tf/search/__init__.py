@@ -5,14 +5,13 @@ in the batch. Sentences that are done leave the batch once an eighth of it is do
 work is spent on them.
 """
 
-from aevnmt_tf.search.beam_search import beam
+from aevnmt_tf.search.beam_search import beam, length_penalty
 from aevnmt_tf.search.problem import (
     MINUS_INFINITY,
     Hypotheses,
     Nest,
     SearchProblem,
     Step,
-    length_penalty,
     sentences,
 )
 from aevnmt_tf.search.random_numbers import normals, split_seeds, uniforms

@@ -5,13 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from aevnmt_tf.search.problem import (
-    MINUS_INFINITY,
-    Hypotheses,
-    Nest,
-    SearchProblem,
-    length_penalty,
-)
+from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, Nest, SearchProblem
 from aevnmt_tf.search.vocabulary import best_continuations
 from aevnmt_tf.search.word_loop import WordLoop, run
 
@@ -137,6 +131,13 @@ def _advance(
     if width == 1:
         done |= num_finished > 0
     return words, parents, _Beam(live=live, num_finished=num_finished, ends=ends), done
+
+
+def length_penalty(lengths: tf.Tensor, *, weight: float) -> tf.Tensor:
+    """Return ((5 + length) / 6) ** weight, of Wu et al. (2016)."""
+    # DEVIATION: lengths count </s>, whose log-probability is in the score; TF-NMT leaves </s>
+    # out of the length.
+    return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
 
 
 def _counting(problem: SearchProblem) -> SearchProblem:

@@ -49,13 +49,6 @@ class Hypotheses(NamedTuple):
     attention: tf.Tensor | None = None  # [B, K, T, Tx], 0 after the end
 
 
-def length_penalty(lengths: tf.Tensor, *, weight: float) -> tf.Tensor:
-    """Return ((5 + length) / 6) ** weight, of Wu et al. (2016)."""
-    # DEVIATION: lengths count </s>, whose log-probability is in the score; TF-NMT leaves </s>
-    # out of the length.
-    return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, weight)
-
-
 def sentences(hypotheses: Hypotheses, *, eos: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the best hypotheses as sentences that end in </s>: ids [B, T], lengths [B].
 

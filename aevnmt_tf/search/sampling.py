@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, SearchProblem, length_penalty
+from aevnmt_tf.search.beam_search import length_penalty
+from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, SearchProblem
 from aevnmt_tf.search.random_numbers import uniforms
 from aevnmt_tf.search.vocabulary import best_words, log_normaliser, log_sum_exp
 from aevnmt_tf.search.word_loop import WordLoop, run
