@@ -187,7 +187,7 @@ def ask(server: Any, args: argparse.Namespace, inputs: Columns) -> Columns:
 
 
 class Json:
-    """One object a sentence."""
+    """One object per sentence."""
 
     def lines(self, inputs: Columns, outputs: Columns) -> Iterator[str]:
         """A batch as JSON."""

@@ -1,4 +1,4 @@
-"""Raw text to training batches: how many pairs a second, how much padding.
+"""Raw text to training batches: pairs per second and the share of padding.
 
 The settings say which files; subword models that are missing are made in a temporary folder
 first, which is not counted.

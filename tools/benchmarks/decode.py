@@ -1,4 +1,4 @@
-"""Translating: sentences and words a second, and how long one sentence takes.
+"""Translating: sentences and words per second, and the time for one sentence.
 
     tools/benchmark.py decode --model RUN --src F [--sentences 300] [--json]
 
@@ -111,7 +111,7 @@ def measure(translator, lines: list[str], args: argparse.Namespace) -> dict:
 
 
 def throughput(translator, lines, decoding, *, repeats: int) -> dict:
-    """Sentences and subwords a second of one search; all lines are sorted by length."""
+    """Sentences and subwords per second of one search; all lines are sorted by length."""
 
     def translate():
         return list(translator.stream(lines, decoding=decoding, window=len(lines)))

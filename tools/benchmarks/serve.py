@@ -1,4 +1,4 @@
-"""Serving: requests a second of many clients at once against one at a time, p50 and p99.
+"""Serving: requests per second of many concurrent clients and of one client, p50 and p99.
 
     tools/benchmark.py serve --export_dir D [--src F] [--clients 64] [--requests 2000] [--json]
 

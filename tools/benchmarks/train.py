@@ -1,4 +1,4 @@
-"""Training steps: pairs a second, and how much of the machine's GEMM speed is used.
+"""Training steps: pairs per second, and the share of the machine's GEMM speed.
 
 The settings say which model and which files; subword models that are missing are made in a
 temporary folder first, which is not counted. Steps of a shape that was not seen before are
