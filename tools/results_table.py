@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = read(args.results)
         homes = {name: page for page, text in texts.items() for name in _BEGIN.findall(text)}
         for page, before in texts.items():
-            # What has no place at all is missing on the first page.
+            # Results that no page has a place for count as missing on the first page.
             wanted = {n: r for n, r in results.items() if homes.get(n, args.page[0]) == page}
             after = _made(page, before, wanted)
             if after != before and args.check:

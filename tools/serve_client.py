@@ -215,7 +215,7 @@ class Text:
 
     def _nbest(self, outputs: Columns) -> Iterator[str]:
         for texts, scores in zip(outputs["translations"], outputs["scores"], strict=True):
-            # The lowest of all scores says that there are no more translations.
+            # The lowest float32 as a score marks the end of the translations.
             yield _tabbed(
                 text
                 for text, score in zip(texts, scores, strict=True)
@@ -275,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("serve_client: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader, such as `head`, has had enough. Python would complain at its end, too.
+        # The reader, such as `head`, has closed the pipe. Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 

@@ -56,7 +56,7 @@ def patiently(call: Callable[[], T], *, retries: int) -> T:
                 raise ClientError(
                     f"the server is too busy, after {retries + 1} attempts: {busy}"
                 ) from None
-            # Half of the wait is random, so that many clients do not come back together.
+            # Half of the wait is random, so that many clients do not retry at the same time.
             wait = min(0.1 * 2**attempt, 5.0) * random.uniform(0.5, 1.0)
             sleep(max(wait, min(busy.wait or 0.0, 30.0)))
     raise AssertionError("unreachable")
@@ -136,7 +136,7 @@ class Rest:
             message = f"{error.code} {error.reason}"
         if error.code == 504:
             return ClientError(self._late())
-        # TensorFlow Serving says 503 when its queue is full, and while a model is loading.
+        # TensorFlow Serving answers 503 when its queue is full and while a model is loading.
         if error.code in (429, 503):
             return Busy(message, _seconds(error.headers.get("Retry-After")))
         return Refused(message)
@@ -245,7 +245,7 @@ class Grpc:
             raise ClientError(
                 f"{self.where} did not answer within {self.timeout:g} s; try a larger --timeout"
             )
-        # gRPC itself says so of a message that is too large; that stays so.
+        # gRPC also uses this status for a message that is too large; waiting does not help.
         if status is code.RESOURCE_EXHAUSTED and "larger than max" not in message:
             raise Busy(message)
         if status is code.UNAVAILABLE:

@@ -25,7 +25,7 @@ from aevnmt_tf.cli.errors import UserError
 
 from . import machine, report
 
-# Words of the demo corpus; a model of something else sees them as well as any.
+# Words of the demo corpus; for other models they are as good as any.
 WORDS = (
     "the a old small red house man woman sees buys takes tree book in near and today".split()
 )
