@@ -186,7 +186,7 @@ def test_without_a_settings_file_the_text_decides_and_a_run_goes_on(tmp_path, ca
     words += ["--train_prefix", prefixes["train"], "--dev_prefix", prefixes["dev"]]
     assert train.main(words) == 0
     said = capsys.readouterr().out
-    assert "settings for 40 pairs" in said and "z_dim 32" in said
+    assert "40 sentence pairs" in said and "z_dim 32" in said
     kept = json.loads((tmp_path / "run" / "hparams.json").read_text())
     assert (kept["num_units"], kept["z_dim"], kept["free_bits"]) == (8, 32, 10.0)
     # More text than at the start changes nothing.

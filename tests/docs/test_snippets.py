@@ -113,7 +113,7 @@ server = subprocess.Popen([*command, "--port", str(port), "--grpc_port", "0"])
 try:
     for _ in range(240):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{{port}}/healthz", timeout=5)
+            urllib.request.urlopen(f"http://127.0.0.1:{{port}}/readyz", timeout=5)
             break
         except OSError:
             if server.poll() is not None:
@@ -123,7 +123,7 @@ try:
         sys.exit("the server is never ready")
 finally:
     server.terminate()
-    code = server.wait(60)
+    code = server.wait(120)
 sys.exit(code)
 """
 

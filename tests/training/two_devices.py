@@ -1,7 +1,8 @@
 """Trains on one device and on two from the same start; prints how far the weights are apart.
 
-Run by test_step.py in a process of its own: the number of logical devices is fixed once
-TensorFlow has started.
+Run by test_train_step.py with the names of cases, in a process of its own: the number of
+logical devices is fixed once TensorFlow has started. Models of different sizes need different
+processes, because the collectives of a second strategy have the keys of the first one's.
 """
 
 import json
@@ -88,7 +89,8 @@ def main():
     devices = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(cpu, devices)
     result = {}
-    for name, settings in CASES.items():
+    for name in sys.argv[1:]:
+        settings = CASES[name]
         one, report = train(tf.distribute.OneDeviceStrategy("CPU:0"), settings)
         two, other = train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), settings)
         result[name] = {
