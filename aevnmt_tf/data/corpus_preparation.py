@@ -207,9 +207,10 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
 def _ids_folder(hp: Hparams, own: Path) -> Path:
     """Return the folder of ids beside prepared text, else the run's own."""
     parent = Path(prefixes(hp.train_prefix)[0]).parent
+    ids = parent / IDS
     if manifests.read(parent) is not None:
-        if os.access(parent, os.W_OK) or (parent / IDS).is_dir():
-            return parent / IDS
+        if os.access(ids if ids.is_dir() else parent, os.W_OK):
+            return ids
     return own / IDS
 
 

@@ -166,6 +166,12 @@ class PairStore:
         maps = []
         for name in self._files():
             dtype = np.dtype("int64" if name.endswith("offsets") else manifest["dtype"])
+            # On a disk without locks two processes may write a store.
+            if (self.folder / name).stat().st_size != manifest["files"][name]["bytes"]:
+                raise UserError(
+                    f"another process has written {self.folder / name} at the same time: start"
+                    " again when it has finished."
+                )
             # Copy on write, which nobody does: TensorFlow takes no map that is read only.
             maps.append(np.memmap(self.folder / name, dtype, mode="c"))
         sides = [Sequences(*maps[n : n + 2]) for n in range(0, len(maps), 2)]
@@ -220,8 +226,8 @@ class PairStore:
         before = [text["sha256"] for text in state.get("inputs", {}).values()]
         same = before == [text["sha256"] for text in inputs.values()]
         if same and sorted(state["files"]) == sorted(names):
-            sizes = {n: f["bytes"] for n, f in state["files"].items()}
-            if all((self.folder / n).stat().st_size >= size for n, size in sizes.items()):
+            sizes = {self.folder / n: f["bytes"] for n, f in state["files"].items()}
+            if all(p.is_file() and p.stat().st_size >= size for p, size in sizes.items()):
                 return state
         for name in [PROGRESS, *names]:
             # Not cut to nothing: a run that goes on may have mapped it.

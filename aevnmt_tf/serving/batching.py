@@ -192,7 +192,9 @@ class Queue:
     def _merged(self, batch: list[_Part]) -> list[dict[str, np.ndarray]]:
         start = time.monotonic()
         rows = sum(part.rows for part in batch)
-        filler = self.batching.padded(rows) - rows
+        padded, longest = self.batching.padded(rows), max(part.longest for part in batch)
+        # Copies fill a batch only as far as its budget goes.
+        filler = padded - rows if self.budget.cost(padded, longest) <= self.budget.words else 0
         inputs = {}
         for name in batch[0].inputs:
             parts = [part.inputs[name] for part in batch]

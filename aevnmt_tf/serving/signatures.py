@@ -86,7 +86,11 @@ class Choices:
             sampling: how sample and mbr draw words, such as temperature, where it is given.
             changes: to how translations are searched, as in Decoding.
         """
-        drawn = {"z": "sample" if translator.graph.draws_z else "mean", **(sampling or {})}
+        drawn = {
+            "z": "sample" if translator.graph.draws_z else "mean",
+            "temperature": translator.hp.sampling_temperature or 1.0,
+            **(sampling or {}),
+        }
         # Utilities of pairs are computed outside of the graph.
         choice = {"search": "mbr", "references": "aggregate", "num_samples": mbr_samples}
         if changes.get("search") == "mbr":

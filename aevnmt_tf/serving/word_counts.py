@@ -9,7 +9,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from aevnmt_tf.serving import op_check
 
-BYTES_PER_WORD = 16  # longer words are rare: of more bytes, no more words are counted
+BYTES_PER_WORD = 16  # longer words are rare: a line of more bytes counts as the longest
+USUAL_VOCABULARY = 8000  # score keeps a vocabulary per word: larger ones cost more
 MOST = 2**20  # words of a line, where the export does not say where lines are cut
 
 
@@ -26,8 +27,9 @@ class WordCounter:
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in sorted(protos)
         ]
-        limit = _settings(manifest).get("src_max_len_infer")
-        self._most = limit if isinstance(limit, int) and limit > 0 else MOST
+        names = ("src_max_len_infer", "tgt_max_len_infer")  # targets: the larger one
+        limits = [_settings(manifest).get(name) for name in names]
+        self._most = max((n for n in limits if isinstance(n, int) and n > 0), default=MOST)
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the words of each row: those of its longest text, and the end of sentence."""
@@ -42,7 +44,9 @@ class WordCounter:
 
     def _count(self, line: bytes | str) -> int:
         encoded = line.encode() if isinstance(line, str) else line
-        text = encoded[: BYTES_PER_WORD * self._most].decode("utf-8", errors="replace")
+        if len(encoded) > BYTES_PER_WORD * self._most:
+            return self._most  # words may follow any number of spaces
+        text = encoded.decode("utf-8", errors="replace")
         if not self._processors:
             return min(len(text.split()), self._most)
         return min(max(len(one.encode(text)) for one in self._processors), self._most)
@@ -63,7 +67,8 @@ def widths(manifest: Mapping[str, Any]) -> dict[str, int]:
             ("mbr", "mbr"),
         )
     }
-    return {**found, "score": _whole(decoding.get("score_samples"))}
+    vocabularies = -(-_whole(_settings(manifest).get("vocab_size")) // USUAL_VOCABULARY)
+    return {**found, "score": vocabularies * _whole(decoding.get("score_samples"))}
 
 
 def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

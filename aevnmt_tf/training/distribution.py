@@ -20,6 +20,14 @@ ADVICE = (
     ' "index": 0}} in each process, with an index of its own.'
 )
 
+# Errors of this process, such as too little memory, unless they speak of others.
+_OWN = (
+    tf.errors.ResourceExhaustedError,
+    tf.errors.InvalidArgumentError,
+    tf.errors.NotFoundError,
+    tf.errors.OutOfRangeError,
+    tf.errors.UnimplementedError,
+)
 PATIENCE = 30.0  # seconds to wait for the name of a worker that is lost
 
 
@@ -139,9 +147,13 @@ def sentences(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 def _is_about_workers(error: tf.errors.OpError) -> bool:
     certain = (tf.errors.UnavailableError, tf.errors.AbortedError)
-    return isinstance(error, certain + (tf.errors.DeadlineExceededError,)) or bool(
-        re.search("collective|coordination|heartbeat|peer|/task:|socket", error.message, re.I)
-    )
+    if isinstance(error, certain + (tf.errors.DeadlineExceededError,)):
+        return True
+    # Every error of a cluster names the device, /job:worker/replica:0/task:0, where it came up.
+    words = "collective op|coordination|heartbeat|peer|socket"
+    if not isinstance(error, _OWN):
+        words += "|collective|/task:"
+    return bool(re.search(words, error.message, re.I))
 
 
 def _lost(strategy: tf.distribute.Strategy) -> str:
@@ -169,6 +181,17 @@ def _task_states(num_workers: int) -> list[Any]:
     from tensorflow.python.eager import context  # TensorFlow has no public way to ask
 
     return context.context().get_task_states([("worker", num_workers)])
+
+
+@contextlib.contextmanager
+def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Run the block in the chief, and then in the other processes; all must ask."""
+    agreement = Agreement(strategy)
+    if not is_chief(strategy):
+        agreement.any(False)
+    yield
+    if is_chief(strategy):
+        agreement.any(False)
 
 
 class Agreement:
@@ -204,6 +227,14 @@ class Agreement:
     def from_chief(self, value: float) -> float:
         """Return the chief's number in every process; all must ask."""
         return self.gather(value)[0]
+
+    def refuse_different_text(self, digests: Iterable[str]) -> None:
+        """Raise a UserError in every process where they have not read the same files."""
+        if len(set(self.gather(zlib.crc32(" ".join(digests).encode())))) > 1:
+            raise UserError(
+                "the workers do not read the same training text: give all of them the same"
+                " files, best on a disk that they share."
+            )
 
     def refuse_different_starts(self, step: int, variables: Iterable[tf.Variable]) -> None:
         """Raise a UserError in every process where they do not start from the same state.

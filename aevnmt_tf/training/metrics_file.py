@@ -23,11 +23,13 @@ class MetricsFile:
         """
         line = json.dumps({key: _json_value(value) for key, value in values.items()})
         self._waiting.append(f"{line}\n")
-        with disk_errors.explained(f"write {self.path}"), open(self.path, "ab") as file:
+        rest = "".join(self._waiting).encode()
+        # No buffer: closing the file would write what is left in it after the cut.
+        with disk_errors.explained(f"write {self.path}"), open(self.path, "ab", 0) as file:
             good = file.tell()
             try:
-                file.write("".join(self._waiting).encode())
-                file.flush()
+                while rest:
+                    rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
             except OSError:
                 os.truncate(self.path, good)  # a part of a line would spoil the next one

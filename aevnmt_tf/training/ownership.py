@@ -26,6 +26,7 @@ FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (
     "tgt",
     "train_prefix",
     "synthetic_prefix",
+    "mono_prefix",
     "vocab_prefix",
     "demo_pairs",
     "max_train",

@@ -125,6 +125,7 @@ class TrainingLoop:
             for f in run_directory.listing(self.checkpoints.folder)
         ]
         self._agreement.refuse_different_starts(max(seen, default=0), ())
+        self._agreement.refuse_different_text(self._data.digests.values())
         with self._strategy.scope():
             state = self.checkpoints.restore(report=self.reporter.say, set_aside=self.is_chief)
         restored = [*self._model.variables, *self._model.optimizer.variables]
@@ -139,9 +140,10 @@ class TrainingLoop:
         self._watch.restore(state["clock"])
         self.reporter.cut_back(self.step, evaluated=self._evaluated == self.step)
         self.reporter.say(f"resumed at step {self.step}")
-        before = state.get("training_text", {})  # older checkpoints do not have it
-        for name, digest in self._data.digests.items():
-            if before.get(name, digest) != digest:
+        # Older checkpoints do not have it. Paths may be spelt in another way now.
+        before = state.get("training_text", {}).values()
+        for (name, digest), old in zip(self._data.digests.items(), before, strict=False):
+            if old != digest:
                 self.reporter.say(
                     f"{name} has changed since the last checkpoint; training goes on with the"
                     " text as it is now"
@@ -158,6 +160,8 @@ class TrainingLoop:
                 outcome.interrupted = self._final_evaluation_is_missing()
             if self._saved_batches != self._batches:
                 self._save()
+            # Nobody ends before the chief has saved: Slurm ends a job with its first process.
+            self._agreement.any(False)
         return outcome
 
     def _train(self) -> TrainingOutcome:

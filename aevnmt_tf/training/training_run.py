@@ -1,6 +1,7 @@
 """A whole training run: text, data, model, loop and results."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -10,6 +11,7 @@ from aevnmt_tf import __version__
 from aevnmt_tf.cli import machine
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
+from aevnmt_tf.data.training_data import TrainingData
 from aevnmt_tf.evaluation import metrics
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import Aevnmt
@@ -53,13 +55,14 @@ def train(
     rule = StoppingRule.of(hp, has_dev=has_dev)
     reporter = Reporter(hp, rule=rule, is_chief=is_chief, stream=stream)
     owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
-    with owned:
-        # The other processes wait here until the directory is the chief's.
-        with distribution.sentences(strategy):
-            distribution.Agreement(strategy).any(False)
+    with owned, distribution.sentences(strategy):
         out_dir = Path(hp.out_dir)
-        prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
-        loop = _make_loop(prepared, strategy=strategy, reporter=reporter, has_dev=has_dev)
+        # The others wait until the directory is the chief's and has text and ids: on a disk
+        # without locks, which clusters have, they would all write the same files.
+        with distribution.chief_first(strategy):
+            prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
+            data = _load(prepared, report=reporter.say)
+        loop = _make_loop(prepared, data, strategy=strategy, reporter=reporter, has_dev=has_dev)
         loop.resume()
         outcome = loop.run()
         if outcome.interrupted:
@@ -76,8 +79,14 @@ def train(
         return outcome, results
 
 
+def _load(prepared: Prepared, *, report: Callable[[str], object]) -> TrainingData:
+    tokenizers = {"x_tokenizer": prepared.x_tokenizer, "y_tokenizer": prepared.y_tokenizer}
+    return load_training_data(prepared.hp, **tokenizers, folder=prepared.ids, report=report)
+
+
 def _make_loop(
     prepared: Prepared,
+    data: TrainingData,
     *,
     strategy: tf.distribute.Strategy,
     reporter: Reporter,
@@ -85,15 +94,8 @@ def _make_loop(
 ) -> TrainingLoop:
     hp, out_dir = prepared.hp, Path(prepared.hp.out_dir)
     x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
-    data = load_training_data(
-        hp,
-        x_tokenizer=x_tokenizer,
-        y_tokenizer=y_tokenizer,
-        folder=prepared.ids,
-        report=reporter.say,
-    )
     is_chief = distribution.is_chief(strategy)
-    if is_chief:
+    if is_chief and data.counts is not None:
         reporter.say(data.counts.table())
         write_json(out_dir / model_card.COUNTS, data.counts.to_dict())
     with strategy.scope():

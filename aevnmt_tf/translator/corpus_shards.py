@@ -159,11 +159,12 @@ def run_shard(
     total = source.check_is_whole()
     expected = {"shard": str(shard), "request": request(job, source)}
     found = run_directory.read_json(record) if Path(path).exists() else {}
+    written = found.pop("output", None)
     if found.get("shard", str(shard)) != str(shard):
         raise UserError(
             f"{path} has shard {found['shard']}, not {shard}: give another --output."
         )
-    if found == expected:
+    if found == expected and written == _digest(path):
         say(f"shard {shard} is finished already: {path}")
         return
     record.unlink(missing_ok=True)
@@ -174,14 +175,23 @@ def run_shard(
         if loaded.warning:
             say(loaded.warning)
         items = itertools.islice(lines, first, last)
+        made = first
+
+        def count(number: int, row: Row) -> None:
+            nonlocal made
+            made = number
+            seen(number, row)
+
         with line_streams.Output(path, source=source.paths[0], is_whole=True) as output:
             header = shard.number == 1
             summary = write_rows(
-                loaded, items, output, start=first, with_header=header, say=say, seen=seen
+                loaded, items, output, start=first, with_header=header, say=say, seen=count
             )
             if lines.problem:
                 raise UserError(lines.problem)
-    atomic_writes.write_json(record, expected)
+            if made < last:
+                raise UserError(f"{source.paths[0]} has become shorter.")
+    atomic_writes.write_json(record, {**expected, "output": _digest(path)})
     for sentence in summary.lines():
         say(sentence)
 

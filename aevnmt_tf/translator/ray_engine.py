@@ -129,6 +129,8 @@ def run(
     """
     if output == line_streams.STD:
         raise UserError("--engine ray writes a file: give --output.")
+    import ray  # noqa: F401  where it is not installed, nothing is written
+
     line_streams.refuse_inputs(output, source.paths)
     total, size = source.check_is_whole(), job.settings().infer_batch_size
     count = max(SHARDS * num_workers, -(-total // MOST_LINES))
@@ -189,6 +191,12 @@ def _finished(
     except ConnectionError as error:
         raise UserError(f"there is no Ray at {address}: {error}.") from None
     try:
+        cpus = int(ray.cluster_resources().get("CPU", 0))
+        if num_workers > cpus:
+            raise UserError(
+                f"the Ray cluster has {cpus} CPUs, but --num_workers {num_workers} needs one "
+                "per worker: give fewer workers."
+            )
         actor = ray.remote(ShardWorker).options(
             num_cpus=1, max_restarts=-1, max_task_retries=RETRIES
         )

@@ -9,6 +9,7 @@ import pytest
 
 from aevnmt_tf import hparams, text
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data import corpus_preparation
 from aevnmt_tf.data.corpus_preparation import ensure_prepared, prepare
 from aevnmt_tf.data.pairs import read_pairs
 
@@ -303,3 +304,16 @@ def test_two_workers_may_start_together(settings, tmp_path):
     assert [worker.returncode for worker in workers] == [0, 0]
     assert len(found[0]) == 2
     assert found[0] == found[1]
+
+
+def test_ids_beside_prepared_text_that_cannot_be_written_are_the_run_s_own(
+    tmp_path, monkeypatch
+):
+    shared = tmp_path / "prepared"
+    (shared / "ids").mkdir(parents=True)
+    (shared / "manifest.json").write_text('{"settings": {}, "corpora": {}, "models": {}}')
+    hp = hparams.load(None, src="en", tgt="de", train_prefix=str(shared / "train"))
+    own = tmp_path / "run" / "text"
+    assert corpus_preparation._ids_folder(hp, own) == shared / "ids"
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert corpus_preparation._ids_folder(hp, own) == own / "ids"

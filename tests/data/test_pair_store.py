@@ -165,6 +165,38 @@ def test_a_corpus_of_which_nothing_is_left_is_refused_each_time(store):
             store(src_max_len=1, tgt_max_len=1, max_train=0)
 
 
+def test_an_array_that_is_missing_beside_progress_is_made_again(
+    store, small_chunks, monkeypatch
+):
+    write = pair_store.atomic_writes.write_json
+
+    def stop(path, value):
+        write(path, value)
+        if path.name == pair_store.PROGRESS:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pair_store.atomic_writes, "write_json", stop)
+        store()
+    (path,) = store.folder.rglob("0.y.ids")
+    path.unlink()
+    assert store().counts.corpora[0].kept > 0
+
+
+def test_a_store_that_another_process_writes_too_is_refused(store, monkeypatch):
+    """As on a disk without locks."""
+    write = pair_store.PairStore._write
+
+    def disturbed(self, *arguments):
+        manifest = write(self, *arguments)
+        os.truncate(self.folder / "0.x.ids", 6)
+        return manifest
+
+    monkeypatch.setattr(pair_store.PairStore, "_write", disturbed)
+    with pytest.raises(UserError, match="another process has written .*0.x.ids"):
+        store()
+
+
 KILLED = """
 import itertools, os, signal, sys
 from aevnmt_tf.data import pair_encoding, pair_store, training_data

@@ -382,3 +382,10 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / batching_file.FILE).write_text("max_batch_size { value: many }")
     with pytest.raises(UserError, match="batching_params.pbtxt"):
         batching_file.read(tmp_path)
+
+
+def test_filler_rows_keep_to_the_budget(batcher, double):
+    queue = batcher.queue(double, params(allowed_batch_sizes=(1, 2, 4)), max_words=30)
+    submit(queue, "a", "b", "c", words=[10, 10, 10]).result(60)
+    submit(queue, "a", "b", "c", words=[5, 5, 5]).result(60)
+    assert [len(call) for call in double.calls] == [3, 4]

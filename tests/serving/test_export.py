@@ -312,3 +312,8 @@ def test_flags_reach_the_model(run, tmp_path, monkeypatch, capsys):
     assert asked["batching"].allowed_batch_sizes == (1, 2, 4, 8, 12)
     assert asked["batching"].batch_timeout_micros == 0
     assert f"written: {tmp_path}/4" in capsys.readouterr().out
+
+
+def test_samples_have_the_temperature_of_the_run():
+    made = signatures.Choices.of(tiny_export.make(beam_width=0, sampling_temperature=0.5))
+    assert made.sample.temperature == made.mbr.temperature == 0.5

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.translator import ray_engine
 from tests.tiny_translator import LINES, save_run
 
 pytest.importorskip("ray")
@@ -110,3 +112,13 @@ def test_mistakes_come_back_as_one_sentence(run, corpus, tmp_path):
     messages = process.communicate(timeout=PATIENCE)[1].decode()
     assert process.returncode == 2 and "refine search needs q" in messages
     assert "Traceback" not in messages and not (tmp_path / "y").exists()
+
+
+def test_more_workers_than_cpus_are_refused(monkeypatch):
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 1.0})
+    with pytest.raises(UserError, match="has 1 CPUs"):
+        list(ray_engine._finished(None, iter([]), num_workers=2, address="h:1"))

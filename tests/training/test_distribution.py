@@ -141,10 +141,17 @@ def test_where_nobody_can_tell_the_chief_is_lost(monkeypatch):
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
 
-def test_an_error_of_the_model_is_no_loss_of_a_worker():
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (tf.errors.InvalidArgumentError, "{{function_node GatherV2_device_%s}} indices[0] = 9"),
+        (tf.errors.ResourceExhaustedError, "OOM when allocating tensor on %s"),
+    ],
+)
+def test_an_error_of_the_model_is_no_loss_of_a_worker(kind, message):
     together = distribution.sentences(several_processes(index=0))
-    with pytest.raises(tf.errors.InvalidArgumentError), together:
-        raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 9 is not in [0, 5)")
+    with pytest.raises(kind), together:
+        raise kind(None, None, message % "/job:worker/replica:0/task:0/device:GPU:0")
 
 
 @pytest.mark.parametrize(("others", "is_same"), [((3.0,), True), ((2.0,), False)])
@@ -192,3 +199,32 @@ def test_rows_of_fillers_stay_inside_the_batch(settings, training_data):
         assert sum(half["x_len"][half["weight"] > 0].sum() for half in halves) == (
             batch["x_len"][batch["weight"] > 0].sum()
         )
+
+
+def test_workers_that_read_different_text_stop(monkeypatch):
+    agreement = distribution.Agreement(tf.distribute.get_strategy())
+    agreement.refuse_different_text(["a", "b"])  # one process
+    monkeypatch.setattr(agreement, "gather", lambda value: [value, value])
+    agreement.refuse_different_text(["a", "b"])
+    monkeypatch.setattr(agreement, "gather", lambda value: [value, 0.0])
+    with pytest.raises(UserError, match="same training text"):
+        agreement.refuse_different_text(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"), [(0, ["block", "meet"]), (1, ["meet", "block"])]
+)
+def test_the_chief_goes_first(monkeypatch, index, expected):
+    done = []
+
+    class Meeting:
+        def __init__(self, strategy):
+            pass
+
+        def any(self, flag):
+            done.append("meet")
+
+    monkeypatch.setattr(distribution, "Agreement", Meeting)
+    with distribution.chief_first(several_processes(index=index)):
+        done.append("block")
+    assert done == expected

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import resource
+import signal
 
 import pytest
 
@@ -86,3 +88,21 @@ def test_a_line_that_a_full_disk_refuses_is_written_with_the_next(tmp_path, monk
     file.append({"step": 3})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2, 3]
+
+
+def test_a_line_of_which_the_disk_takes_a_part_spoils_no_other(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    file = MetricsFile(path)
+    file.append({"step": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 5, hard))
+    try:
+        with pytest.raises(UserError, match="cannot write"):
+            file.append({"step": 2, "loss": 2.0})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.read_text() == '{"step": 1}\n'
+    file.append({"step": 3})
+    assert [line["step"] for line in MetricsFile(path).read()] == [1, 2, 3]

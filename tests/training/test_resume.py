@@ -219,4 +219,6 @@ def test_changed_training_text_is_named_and_older_checkpoints_load(
     session(**{"train.en": "1", "train.de": "1"}).run()
     found = session(**{"train.en": "2", "train.de": "1"})
     assert found.resumed and "train.en has changed since the last checkpoint" in found.text
+    found = session(**{"/data/train.en": "2", "/data/train.de": "1"})  # spelt in another way
+    assert "/data/train.en has changed since the last checkpoint" in found.text
     assert "train.de" not in found.text

@@ -36,6 +36,18 @@ def test_a_process_that_trains_alone_saves_whatever_tf_config_says(
     assert saved_steps(hp) == [10, 20] and saved_steps(hp, "best") == [10]
 
 
+def test_no_process_ends_before_the_chief_has_saved(
+    settings, training_data, toy_model, monkeypatch
+):
+    session = Session(settings(num_train_steps=7), training_data, toy_model())
+    loop, done = session.loop, []
+    save, any_of = loop.checkpoints.save, loop._agreement.any
+    monkeypatch.setattr(loop.checkpoints, "save", lambda *a: done.append("save") or save(*a))
+    monkeypatch.setattr(loop._agreement, "any", lambda f: done.append("meet") or any_of(f))
+    session.run()
+    assert done[-2:] == ["save", "meet"]
+
+
 def test_signal_handlers_are_put_back(settings, training_data, toy_model):
     before = signal.getsignal(signal.SIGTERM)
     Session(settings(), training_data, toy_model()).run()

@@ -126,3 +126,23 @@ def test_shards_need_files(jobs, source):
         do(job, corpus, "1/2", "-")
     with pytest.raises(UserError, match="- is none"):
         do(job, CorpusInput(["-"], errors="strict"), "1/2", "x")
+
+
+def test_a_damaged_shard_is_done_again(jobs, source, tmp_path):
+    (job, _), path = jobs["translate"], tmp_path / "part"
+    corpus = CorpusInput([str(source)], errors="strict")
+    do(job, corpus, "1/2", path)
+    before = path.read_bytes()
+    path.write_bytes(before[:10])
+    do(job, corpus, "1/2", path)
+    assert path.read_bytes() == before
+
+
+def test_an_input_that_becomes_shorter_makes_no_shard(jobs, source, tmp_path, monkeypatch):
+    (job, _), path = jobs["translate"], tmp_path / "part"
+    corpus = CorpusInput([str(source)], errors="strict")
+    counted = corpus.check_is_whole()
+    monkeypatch.setattr(CorpusInput, "check_is_whole", lambda self: counted + 8)
+    with pytest.raises(UserError, match="shorter"):
+        do(job, corpus, "2/2", path)
+    assert not path.exists() and not list(tmp_path.glob("part*"))
