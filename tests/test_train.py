@@ -196,3 +196,9 @@ def test_without_a_settings_file_the_text_decides_and_a_run_goes_on(tmp_path, ca
     assert "resumed at step 10" in said and "settings for" not in said
     again = json.loads((tmp_path / "run" / "hparams.json").read_text())
     assert again == {**kept, "max_steps": 12}
+
+
+def test_a_moving_average_needs_a_dev_set(tmp_path, capsys):
+    path = tiny_run.write_settings(tmp_path, dev_prefix=None, ema_decay=0.9)
+    assert train.main(["--hparams", str(path)]) == 2
+    assert "ema_decay" in capsys.readouterr().err

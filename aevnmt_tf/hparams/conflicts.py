@@ -175,6 +175,9 @@ def _refuse_form(v: Mapping[str, Any]) -> None:
         _exclude(
             v, "language_model", "model_type", "it is for cond, a model without z and P(x)"
         )
+    if has_z and not v["attention"] and v["model_type"] != "vae":
+        advice = "the decoder starts from z, so that it would not see the source at all"
+        _exclude(v, "attention", "model_type", advice)
     is_blind = not v["attention"] and not v["pass_hidden_state"] and not has_z
     if is_blind and not v["language_model"]:
         advice = (
@@ -209,6 +212,9 @@ def _refuse_training(v: Mapping[str, Any]) -> None:
     if v["mdr_rate"] and v["objective"] == "iwae":
         advice = "the importance-weighted bound has no KL term"
         _exclude(v, "mdr_rate", "objective", advice)
+    if v["mdr_rate"] and v["gradient_accumulation_steps"] > 1:
+        advice = "the multiplier follows the KL of one batch, so use larger batches"
+        _exclude(v, "mdr_rate", "gradient_accumulation_steps", advice)
     if v["KL_annealing_cycles"] > 1 and not v["KL_annealing_steps"]:
         advice = "a cycle is 2 x KL_annealing_steps long, so set both"
         _exclude(v, "KL_annealing_cycles", "KL_annealing_steps", advice)
@@ -281,7 +287,8 @@ def _refuse_data(v: Mapping[str, Any]) -> None:
                     name,
                     f"files are named PREFIX.LANG, so set {name} as well",
                 )
-    if v["src"] == v["tgt"] and v["model_type"] != "vae":
+    # TF-NMT saves a language model with the target in both places.
+    if v["src"] == v["tgt"] and v["model_type"] != "vae" and not v["language_model"]:
         _exclude(v, "src", "tgt", "source and target files would be the same")
     count = len(v["train_prefix"]) if isinstance(v["train_prefix"], tuple) else 1
     if v["train_ratios"] is not None and len(v["train_ratios"]) != count:

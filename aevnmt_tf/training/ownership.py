@@ -19,6 +19,9 @@ SAME_MODEL = tuple(
 # With another value of one of these, the optimizer's state or the count of steps do not fit.
 SAME_TRAINING = ("optimizer", "gradient_accumulation_steps", "ema_decay")
 
+# What is there or not, a net or a variable: 0 or null is another run than any other value.
+SAME_PARTS = ("bow_source_weight", "bow_target_weight", "mdr_rate", "embed_prefix")
+
 # What the run's subword models are made from.
 FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (
     "share_vocab",
@@ -92,8 +95,9 @@ def _compare(hp, out_dir, *, report):
             shutil.rmtree(out_dir / run_directory.TEXT, ignore_errors=True)
         return
     fatal = [name for name in changed if name in SAME_MODEL + SAME_TRAINING]
+    fatal += [n for n in changed if n in SAME_PARTS and bool(before.get(n)) != bool(now[n])]
     if fatal:
-        is_other = any(name in SAME_MODEL for name in fatal)
+        is_other = any(name in SAME_MODEL + SAME_PARTS for name in fatal)
         what = "another model" if is_other else "a run that only its own settings continue"
         raise UserError(
             f"out_dir {out_dir} holds {what} ({_listed(fatal, before, now)}); choose"

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from aevnmt_tf import __version__
 from aevnmt_tf.cli import machine
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
 from aevnmt_tf.data.training_data import TrainingData
@@ -52,6 +53,11 @@ def train(
     strategy = distribution.choose(hp.distribute)
     is_chief = distribution.is_chief(strategy)
     has_dev = hp.train_prefix is None or bool(hp.dev_prefix)
+    if hp.ema_decay and not has_dev:
+        raise UserError(
+            "ema_decay keeps its average as best/, which needs a dev set: set dev_prefix, or "
+            "leave ema_decay out."
+        )
     rule = StoppingRule.of(hp, has_dev=has_dev)
     reporter = Reporter(hp, rule=rule, is_chief=is_chief, stream=stream)
     owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
@@ -101,7 +107,9 @@ def _make_loop(
     with strategy.scope():
         model = train_step.build(hp, x_tokenizer.vocab_size, y_tokenizer.vocab_size)
         if hp.embed_prefix is not None:
-            sides = [(model.emb_x, x_tokenizer, hp.src), (model.emb_y, y_tokenizer, hp.tgt)]
+            # A language model has the target's vocabulary alone.
+            first = hp.tgt if hp.language_model else hp.src
+            sides = [(model.emb_x, x_tokenizer, first), (model.emb_y, y_tokenizer, hp.tgt)]
             for table, tokenizer, lang in sides[: 1 if hp.share_vocab else 2]:
                 words = tokenizer.pieces(range(GIVEN_FROM, tokenizer.vocab_size)).numpy()
                 path = f"{hp.embed_prefix}.{lang}"

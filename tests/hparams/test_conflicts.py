@@ -317,6 +317,8 @@ def test_settings_of_z_are_harmless_without_z():
         ({"pass_hidden_state": True, "num_layers": 2}, ("pass_hidden_state", "model_type")),
         ({"attention": "", "model_type": "cond"}, ("attention", "pass_hidden_state")),
         ({"language_model": True}, ("language_model", "model_type")),
+        ({"attention": ""}, ("attention", "model_type")),
+        ({"attention": "", "model_type": "vnmt"}, ("attention", "model_type")),
         ({"attention": "", "attention_architecture": "gnmt"}, ("attention", "gnmt")),
         (
             {"output_attention": False, "attention_architecture": "gnmt"},
@@ -335,3 +337,7 @@ def test_forms_of_tf_nmt_that_do_not_go_together(given, names):
 def test_a_form_of_tf_nmt_sets_the_decoder_style():
     assert hparams.load(attention="luong").decoder_style == "tf_nmt"
     assert hparams.load().decoder_style == "paper"
+
+
+def test_mdr_takes_whole_batches():
+    assert "mdr_rate" in refusal(mdr_rate=2.0, gradient_accumulation_steps=2)

@@ -279,6 +279,7 @@ def test_infer_mode_chooses_the_search(given, expected):
 def test_a_saved_language_model_of_tf_nmt_loads(write):
     saved = {"attention": "", "attention_architecture": "", "language_model": True}
     saved |= {"best_rouge": 0.1, "avg_best_word_accuracy_dir": "x", "residual": None}
+    saved |= {"src": "de", "tgt": "de", "train_prefix": "x"}
     with pytest.warns(UserWarning, match="no meaning"):
         hp = hparams.load(write({**RECIPE, **RECIPES["iwslt15"], **saved}))
     assert (hp.language_model, hp.share_vocab, hp.attention) == (True, True, "")

@@ -165,3 +165,16 @@ def test_no_permission_is_a_sentence(settings, monkeypatch):
     monkeypatch.setattr("pathlib.Path.mkdir", refuse)
     with pytest.raises(UserError, match="no permission to write there; choose another out_dir"):
         claim(settings())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("bow_target_weight", 0.5), ("mdr_rate", 2.0), ("embed_prefix", "glove")],
+)
+def test_a_part_that_the_run_has_not_is_refused_and_its_settings_stay(
+    run, settings, tmp_path, name, value
+):
+    kept = (tmp_path / "run" / "hparams.json").read_bytes()
+    with pytest.raises(UserError, match=name), ownership.claim(settings(**{name: value})):
+        pass
+    assert (tmp_path / "run" / "hparams.json").read_bytes() == kept

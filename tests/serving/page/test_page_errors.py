@@ -213,4 +213,4 @@ def test_a_new_version(server, visit):
 
     page.route(re.compile("/v1/models/aevnmt$"), handle)
     translate(page, OTHER)
-    assert page.locator("#model-state").text_content() == "version 7"
+    assert page.locator("#model-state").text_content().endswith("version 7")
