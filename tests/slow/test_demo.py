@@ -42,7 +42,7 @@ def test_it_learns_to_translate_and_uses_z(demo):
     assert best["dev_kl"] > 5
     reports = [json.loads(line) for line in (out_dir / "metrics.jsonl").open()]
     assert [r for r in reports if "kl_weight" in r][-1]["kl_weight"] == 1.0
-    assert "aevnmt_tf.translate" in printed and "tensorboard --logdir" in printed
+    assert "translate --model" in printed and "tensorboard --logdir" in printed
 
 
 def test_dev_bleu_is_what_the_best_weights_translate(demo):
