@@ -66,6 +66,7 @@ async function ask(url, { method = "GET", body, signal } = {}) {
   const controller = new AbortController();
   const stop = () => controller.abort();
   signal?.addEventListener("abort", stop);
+  if (signal?.aborted) stop(); // its event is over
   let late = false;
   const timer = setTimeout(() => { late = true; stop(); }, TIMEOUT);
   try {

@@ -114,7 +114,8 @@ def test_stop(server, visit):
     held = []
     predict_with(page, lambda route: held.append(route))
     page.get_by_role("textbox", name="Source").fill(SENTENCE)
-    page.keyboard.press("Control+Enter")
+    with page.expect_request(PREDICT):
+        page.keyboard.press("Control+Enter")
     page.get_by_role("button", name="Stop").wait_for()
     assert page.locator("#translation").get_attribute("aria-busy") == "true"
     assert page.get_by_role("button", name="Translating").is_visible()
@@ -124,6 +125,23 @@ def test_stop(server, visit):
     assert not page.get_by_role("button", name="Stop").is_visible()
     assert page.locator("#translation").text_content() == ""
     assert len(held) == 1
+
+
+def test_stop_before_the_model_is_asked(server, visit):
+    page = visit(server)
+    translate(page, OTHER)  # so that the model is known
+    asked, states = [], []
+    predict_with(page, lambda route: asked.append(route))
+    state = re.compile("/v1/models/aevnmt$")
+    page.route(state, lambda route: states.append(route))
+    page.get_by_role("textbox", name="Source").fill(SENTENCE)
+    with page.expect_request(state):
+        page.keyboard.press("Control+Enter")
+    page.get_by_role("button", name="Stop").wait_for()
+    page.keyboard.press("Escape")
+    states[0].continue_()
+    page.get_by_role("button", name="Translate", exact=True).wait_for()
+    assert not asked
 
 
 def test_text_of_the_server_is_text(server, visit):
