@@ -9,8 +9,8 @@
     aevnmt evaluate --model RUN --latent --plot z.png
 
 Without files, a run is evaluated on its own test set, or on its dev set if it has none. Several
-sets are scored separately and together ("all"). BPE (@@) is joined in references and
-translations alike. --significance compares every system with the first one.
+sets are scored separately and together ("all"). BPE (@@) is undone in references and
+translations. --significance compares every system with the first one.
 
     bleu, chrf, ter  the scores of the sacrebleu command
     ter_13a          TER on 13a-tokenised text, as in the AEVNMT paper
@@ -30,7 +30,7 @@ from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, machine, settings
-from aevnmt_tf.evaluation import evaluation_run, metrics
+from aevnmt_tf.evaluation import evaluation_report, evaluation_run, metrics
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.translator import rules
@@ -39,7 +39,7 @@ LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
 
 
 class _Named(argparse.Action):
-    """[NAME=]PATH, in the order given, with whether it is a model."""
+    """Collects [NAME=]PATH in the order given; for systems, also whether it is a model."""
 
     def __call__(
         self,
@@ -49,7 +49,7 @@ class _Named(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         name, _, path = values.partition("=")
-        if not path or "/" in name:  # no name, or a path with a = in it
+        if not path or "/" in name:  # no name, or a path that contains a "="
             name, path = None, values
         found: tuple[Any, ...] = (name, path)
         if self.dest == "systems":
@@ -70,14 +70,14 @@ def parser() -> command.Parser:
     p.add_argument(
         "--hyp",
         metavar="[NAME=]FILE",
-        help="translations to score; with several test sets, a folder with a file SET.txt per "
-        "set, as --output writes it; repeat it for more systems",
+        help="translations to score; for several test sets, a folder with one SET.txt per set, "
+        "as --output writes it; repeatable",
         **named,
     )
     p.add_argument(
         "--test",
         metavar="[NAME=]PREFIX",
-        help="test set PREFIX.SRC and PREFIX.TGT; repeat it for more sets",
+        help="test set PREFIX.SRC and PREFIX.TGT; repeatable",
         **{**named, "dest": "sets"},
     )
     p.add_argument("--json", action="store_true", help="print unrounded results as JSON")
@@ -95,7 +95,7 @@ def parser() -> command.Parser:
 
 
 def request(args: argparse.Namespace) -> EvaluationRequest:
-    """Return what the flags ask for."""
+    """Return the request that the flags describe."""
     lengths = {name: getattr(args, name) for name in LENGTHS}
     names = [option.name for option in metrics.OPTIONS]
     return EvaluationRequest(
@@ -118,11 +118,11 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate and return the exit code."""
     wanted = request(args)
     machine.tune_for_throughput()
-    outcome = evaluation_run.run(wanted, report=_say)
+    result = evaluation_run.run(wanted, report=_say)
     if args.json:
-        print(json.dumps(outcome.result, indent=2, ensure_ascii=False))
+        print(json.dumps(result, indent=2, ensure_ascii=False))
     else:
-        outcome.show()
+        evaluation_report.show(result)
     return 0
 
 
@@ -131,7 +131,7 @@ def _say(sentence: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`aevnmt evaluate`."""
+    """Run `aevnmt evaluate`."""
     return command.main(run, parser=parser(), argv=argv)
 
 

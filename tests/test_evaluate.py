@@ -255,7 +255,7 @@ def test_several_sets_and_systems(command, runs, data, tmp_path):
 def test_a_run_knows_its_own_sets(command, runs, data):
     code, output, messages = command("--model", runs / "run", "--metrics", "bleu")
     assert code == 0 and output.splitlines()[1].split()[:3] == ["news", "run", "7"]
-    assert f"the run's own {data / 'news.en'} and {data / 'news.de'}" in messages
+    assert f"the run's own files: {data / 'news.en'} and {data / 'news.de'}" in messages
 
 
 def test_models_are_loaded_one_after_the_other(command, runs, data, tmp_path, monkeypatch):
@@ -310,7 +310,7 @@ def test_references_in_subwords_are_joined_like_translations(command, bpe_run, d
     joined = [line.replace(" ", "", 1) for line in words]
     flags = ["--model", bpe_run, "--src", data / "news.en", "--output", tmp_path / "out"]
     code, output, messages = command(*flags, "--ref", tmp_path / "bpe.de", "--json")
-    assert code == 0 and "bpe.de has subwords" in messages
+    assert code == 0 and "bpe.de is in subwords" in messages
     (system,) = json.loads(output)["systems"]
     lines = evaluation_sets.read_lines(tmp_path / "out")
     expected = sacrebleu_package.corpus_chrf(lines, [joined]).score
@@ -327,7 +327,7 @@ def test_references_in_subwords_are_joined_like_translations(command, bpe_run, d
     for hyp, ref in (("joined", "joined"), ("bpe", "joined"), ("joined", "bpe")):
         words = ["--hyp", f"x={tmp_path / hyp}.hyp", "--ref", f"{tmp_path / ref}.de", "--json"]
         code, output, messages = command(*words)
-        assert ("has subwords" in messages) == ("bpe" in (hyp, ref))
+        assert ("is in subwords" in messages) == ("bpe" in (hyp, ref))
         found.append(json.loads(output)["systems"][0]["all"])
     assert found[0] == found[1] == found[2]
 
@@ -350,7 +350,7 @@ def test_significance_and_latent_join_subwords(command, bpe_run, data, tmp_path)
             words = [*flags, "--ref", tmp_path / name / "ref.de", "--json"]
             code, output, messages = command(*words)
             assert code == 0, messages
-            assert ("ref.de has subwords" in messages) == (name == "bpe")
+            assert ("ref.de is in subwords" in messages) == (name == "bpe")
             found[name] = json.loads(output)
         one, other = (found[name][key] for name in ("bpe", "joined"))
         if key == "latent":  # likelihoods are of the subwords, BLEU is of the words
@@ -445,21 +445,27 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         ),
         (
             ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", "meteor"],
-            "METEOR needs its program: give --meteor_jar",
+            "meteor needs --meteor_jar",
         ),
-        (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--latent"], "--latent looks at one"),
+        (
+            ["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--latent"],
+            "--latent needs exactly one --model",
+        ),
         (
             ["--model", "{runs}/cond", "--test", "{data}/news", "--latent"],
-            "--latent needs a model with z, and this one is cond",
+            "--latent needs a model with z; a cond model has none",
         ),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--latent", "--z", "zero"],
             "--latent sets z itself",
         ),
-        (["--model", "{runs}/run", "--plot", "z.png"], "--plot draws what --latent finds"),
-        (["--model", "{runs}/run", "--latent", "--plot", "z.foo"], "z.foo is no picture"),
-        (["--model", "{runs}/run", "--src", "{data}/news.en"], "--src has no --ref"),
-        (["--model", "{runs}/run", "--ref", "{data}/news.de"], "--ref has no --src"),
+        (["--model", "{runs}/run", "--plot", "z.png"], "--plot needs --latent"),
+        (
+            ["--model", "{runs}/run", "--latent", "--plot", "z.foo"],
+            "--plot z.foo must end in .png",
+        ),
+        (["--model", "{runs}/run", "--src", "{data}/news.en"], "--src needs --ref"),
+        (["--model", "{runs}/run", "--ref", "{data}/news.de"], "--ref needs --src"),
         (["--model", "{runs}/run", "--test", "{data}/no"], "neither {data}/no.en nor"),
         (["--model", "{data}"], "{data} is not a training run"),
         (
@@ -472,11 +478,11 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
         ),
         (
             ["--hyp", "{texts}/ref", "--hyp", "{texts}/ref", "--ref", "{texts}/ref"],
-            "two systems are called ref: name them with NAME=PATH",
+            "two systems are called ref: give them names with NAME=PATH",
         ),
         (
             ["--model", "{runs}/run", "--test", "{data}/news", "--test", "{data}/news"],
-            "two test sets are called news: name them with --test NAME=PREFIX",
+            "two test sets are called news: give them names with --test NAME=PREFIX",
         ),
         (["--hyp", "{data}/news.de", "--test", "{data}/news"], "needs --language"),
         (
@@ -500,18 +506,21 @@ def test_meteor_and_beer_are_columns(command, texts, tmp_path):
             "cannot write {tmp}/no/out",
         ),
         (["--hyp", "{texts}/ref", "--ref", "{texts}/ref", "--metrics", ","], "--metrics"),
-        (["--hyp", "all={texts}/ref", "--ref", "{texts}/ref"], "'all' cannot be the name"),
+        (["--hyp", "all={texts}/ref", "--ref", "{texts}/ref"], "'all' is not a valid name"),
         (["--model", "{runs}/run", "--tests", "x"], "--tests; did you mean --test?"),
-        ([*HYP, "--beam_width", "5"], "--beam_width is for --model"),
-        ([*HYP, "--search", "greedy"], "--search is for --model"),
-        ([*HYP, "--src_max_len_infer", "5"], "--src_max_len_infer is for --model"),
-        ([*HYP, "--checkpoint", "best"], "--checkpoint is for --model"),
-        ([*HYP, "--output", "{tmp}/out"], "--output is for --model"),
-        ([*HYP, "--resamples", "100"], "--resamples is for --significance"),
-        (["--model", "{runs}/run", "--samples", "10"], "--samples is how often --latent draws"),
+        ([*HYP, "--beam_width", "5"], "--beam_width has no effect without --model"),
+        ([*HYP, "--search", "greedy"], "--search has no effect without --model"),
+        (
+            [*HYP, "--src_max_len_infer", "5"],
+            "--src_max_len_infer has no effect without --model",
+        ),
+        ([*HYP, "--checkpoint", "best"], "--checkpoint has no effect without --model"),
+        ([*HYP, "--output", "{tmp}/out"], "--output has no effect without --model"),
+        ([*HYP, "--resamples", "100"], "--resamples needs --significance"),
+        (["--model", "{runs}/run", "--samples", "10"], "--samples needs --latent"),
         (
             ["--model", "{runs}/run", "--num_translations_per_input", "1"],
-            "one translation of each line: leave --num_translations_per_input out",
+            "--num_translations_per_input has no effect",
         ),
         (
             ["--model", "{runs}/run", "--tgt_max_len_infer", "3000000000"],
@@ -564,7 +573,7 @@ def bad_runs(tmp_path_factory):
     [
         (["--model", "b={data}"], "{data} is not a training run"),
         (["--model", "b={bad}/young"], "{bad}/young has no complete weights"),
-        (["--model", "{bad}/back"], "back translates de to en, but the first model en to de"),
+        (["--model", "{bad}/back"], "back translates de to en and the first model en to de"),
         (["--model", "{bad}/warm", "--search", "beam"], "has no sampling_temperature"),
         (["--model", "{runs}/run", "--search", "refine"], "refine search needs q(z|x, y)"),
         (["--model", "{bad}/seen,{bad}/words"], "cannot be an ensemble"),
@@ -578,14 +587,14 @@ def bad_runs(tmp_path_factory):
         ),
         (
             ["--hyp", "{data}/talks.de", "--metrics", "meteor", "--significance", "ar"],
-            "--significance is for sacreBLEU's metrics",
+            "--significance needs one of sacreBLEU's metrics",
         ),
     ],
 )
 def test_all_systems_are_checked_before_one_translates(
     command, runs, bad_runs, data, tmp_path, monkeypatch, words, sentence
 ):
-    monkeypatch.setattr(loaded_models, "translate_set", None)
+    monkeypatch.setattr(loaded_models.Models, "_translations", None)
     shutil.copytree(data, tmp_path / "b")
     (tmp_path / "b" / "talks.de").rename(tmp_path / "b" / "talks.txt")
     if words[0] == "--hyp" and "{tmp}" in words:
@@ -598,9 +607,9 @@ def test_all_systems_are_checked_before_one_translates(
 
 
 def test_a_single_sentence_has_no_other_z(command, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(loaded_models, "translate_set", None)
+    monkeypatch.setattr(loaded_models.Models, "_translations", None)
     one = write(tmp_path / "one", ["a b"])
     words = ["--model", runs / "run", "--src", one, "--ref", one, "--latent"]
     code, output, messages = command(*words)
     assert code == 2 and output == ""
-    assert "--latent needs two sentences or more" in messages
+    assert "--latent needs at least two sentences" in messages

@@ -1,8 +1,7 @@
-"""Results of an evaluation for people: tables, and a file with every sentence."""
+"""Results of an evaluation for people: tables on stdout, and a file of scores per sentence."""
 
-import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 from aevnmt_tf.cli import tables
 from aevnmt_tf.evaluation import latent_use, metrics
@@ -10,50 +9,48 @@ from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
 from aevnmt_tf.evaluation.significance import LEVEL
 from aevnmt_tf.evaluation.translated_sets import System, SystemScoring
 
+TESTS = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}
 NOTES = {
     "mean": "the z of translate",
-    "sample": "a draw for each sentence",
-    "zero": "the prior's mean",
+    "sample": "one draw per sentence",
+    "zero": "the mean of the prior",
     "other": "the mean z of another sentence",
 }
 
 
-def show_scores(
-    results: Sequence[dict[str, Any]], *, names: Sequence[str], file: TextIO | None = None
-) -> None:
-    """Print the scores of systems: one row per set and system, and the signatures below."""
-    file = file or sys.stdout
-    titles = [metrics.TITLES[name] for name in names]
+def show(result: dict[str, Any]) -> None:
+    """Print the result of evaluation_run.run."""
+    _show_scores(result["systems"])
+    if "significance" in result:
+        _show_significance(result["significance"])
+    if "latent" in result:
+        _show_latent(result["latent"])
+
+
+def _show_scores(results: Sequence[dict[str, Any]]) -> None:
+    """Print one row per set and system, and the signatures below."""
+    everything = results[0]["all"]["scores"]
     rows = []
     sets = list(results[0]["sets"])
     for set_name in [*sets, ALL] if len(sets) > 1 else sets:
         for result in results:
             found = result["all"] if set_name == ALL else result["sets"][set_name]
-            scores = [f"{found['scores'][name]['score']:.2f}" for name in names]
+            scores = [f"{found['scores'][name]['score']:.2f}" for name in everything]
             rows.append([set_name, result["name"], str(found["lines"]), *scores])
-    tables.show(
-        ["set", "system", ">lines", *(f">{title}" for title in titles)], rows, file=file
-    )
-    scores = results[0]["all"]["scores"]
-    _show_signatures({name: scores[name]["signature"] for name in names}, file=file)
+    titles = [f">{metrics.TITLES[name]}" for name in everything]
+    tables.show(["set", "system", ">lines", *titles], rows)
+    _show_signatures(everything)
 
 
-def _show_signatures(signatures: dict[str, str], *, file: TextIO) -> None:
-    print(file=file)
-    width = max(6, *(len(metrics.TITLES[name]) for name in signatures))
-    for name, signature in signatures.items():
-        print(f"{metrics.TITLES[name]:<{width}}  {signature}", file=file)
+def _show_signatures(by_metric: dict[str, dict[str, Any]]) -> None:
+    print()
+    width = max(6, *(len(metrics.TITLES[name]) for name in by_metric))
+    for name, found in by_metric.items():
+        print(f"{metrics.TITLES[name]:<{width}}  {found['signature']}")
 
 
-def show_significance(tested: dict[str, Any], *, file: TextIO | None = None) -> None:
-    """Print the paired tests: one row per set and system.
-
-    Args:
-        tested: {"kind", "sets": {SET: {METRIC: what significance.paired returns}}}.
-        file: where to; None: stdout.
-    """
-    file = file or sys.stdout
-    kind = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}[tested["kind"]]
+def _show_significance(tested: dict[str, Any]) -> None:
+    """Print the paired tests: one row per set and system."""
     rows = []
     for set_name, by_metric in tested["sets"].items():
         first = next(iter(by_metric.values()))
@@ -62,19 +59,14 @@ def show_significance(tested: dict[str, Any], *, file: TextIO | None = None) -> 
             label = f"{system} (baseline)" if number == 0 else system
             rows.append([set_name, label, *cells])
     titles = [f">{metrics.TITLES[name]}" for name in by_metric]
-    print(file=file)
-    tables.show(
-        ["set", "system", *titles],
-        rows,
-        file=file,
-        title=f"{kind}: * differs from the baseline with p <= {LEVEL}",
-    )
-    signatures = {name: found["signature"] for name, found in by_metric.items()}
-    _show_signatures(signatures, file=file)
+    title = f"{TESTS[tested['kind']]}: * differs from the baseline with p <= {LEVEL}"
+    print()
+    tables.show(["set", "system", *titles], rows, title=title)
+    _show_signatures(by_metric)
 
 
 def _tested(found: dict[str, Any]) -> str:
-    """Return a score with its interval and p-value, as one cell."""
+    """Return a cell: the score, its interval and its p-value."""
     cell = f"{found['score']:.2f}"
     if found["mean"] is not None:
         cell += f" ({found['mean']:.2f} ± {found['ci']:.2f})"
@@ -84,35 +76,27 @@ def _tested(found: dict[str, Any]) -> str:
     return cell
 
 
-def show_latent(found: dict[str, Any], *, file: TextIO | None = None) -> None:
-    """Print what latent_use.diagnose found, the verdict last."""
-    file = file or sys.stdout
+def _show_latent(found: dict[str, Any]) -> None:
+    """Print the result of latent_use.diagnose, the verdict last."""
     units = sorted(found["kl_by_dimension"], reverse=True)
-    shown = " ".join(f"{value:.3f}" for value in units[:8])
-    more = " ..." if len(units) > 8 else ""
-    limit = found["mutual_information_limit"]
+    shown = " ".join(f"{value:.3f}" for value in units[:8]) + " ..." * (len(units) > 8)
     names = ("iw_log_pxy", "iw_log_py", "iw_log_px")
-    bound = next((found[name] for name in names if name in found), None)
-    lines = [
-        ("sentences", f"{found['lines']}, {found['samples']} draws of z each"),
-        ("KL", f"{found['kl']:.3f} nats per sentence"),
-        ("by dimension", f"{shown}{more}"),
-        ("active units", f"{found['active_units']} of {found['z_dim']}"),
-        (
-            "information",
-            f"{found['mutual_information']:.3f} nats between sentence and z (at most "
-            f"{limit:.3f} with so many sentences); KL(q(z) || p(z)) {found['marginal_kl']:.3f}",
-        ),
-        (
-            "bounds",
-            f"ELBO {found['elbo']:.3f}, importance-weighted {bound:.3f}, gap "
-            f"{found['iw_gap']:.3f}, effective draws {found['effective_samples']:.1f}",
-        ),
-    ]
-    print(file=file)
-    for name, text in lines:
-        print(f"{name:<14}{text}", file=file)
-    print(file=file)
+    bound = next(found[name] for name in names if name in found)
+    lines = {
+        "sentences": f"{found['lines']}, {found['samples']} draws of z each",
+        "KL": f"{found['kl']:.3f} nats per sentence",
+        "by dimension": shown,
+        "active units": f"{found['active_units']} of {found['z_dim']}",
+        "information": f"{found['mutual_information']:.3f} nats between sentence and z (upper "
+        f"limit for this many sentences: {found['mutual_information_limit']:.3f}); "
+        f"KL(q(z) || p(z)) {found['marginal_kl']:.3f}",
+        "bounds": f"ELBO {found['elbo']:.3f}, importance-weighted {bound:.3f}, gap "
+        f"{found['iw_gap']:.3f}, effective sample size {found['effective_samples']:.1f}",
+    }
+    print()
+    for name, text in lines.items():
+        print(f"{name:<14}{text}")
+    print()
     rows = []
     for kind in latent_use.KINDS:
         one = found["z"][kind]
@@ -121,20 +105,14 @@ def show_latent(found: dict[str, Any], *, file: TextIO | None = None) -> None:
         cells = [*(f"{number:.2f}" for number in numbers), f"{100 * one['changed']:.1f} %", p]
         rows.append([kind, *cells, NOTES[kind]])
     headers = ["z", ">BLEU", ">log P(x|z)", ">log P(y|x, z)", ">changed", ">p (BLEU)", ""]
-    tables.show(headers, rows, file=file)
-    print(f"\n{found['sentence']}", file=file)
+    tables.show(headers, rows)
+    print(f"\n{found['sentence']}")
 
 
 def sentence_table(
     systems: Sequence[System], sets: Sequence[EvaluationSet], *, scoring: SystemScoring
 ) -> Iterator[str]:
-    """Yield the lines of a TSV file: every sentence with its scores by every system.
-
-    Args:
-        systems: what has been scored.
-        sets: on these.
-        scoring: by these metrics.
-    """
+    """Yield the lines of a TSV file: every sentence with its scores, for every system."""
     names, protocol = scoring.names, scoring.protocol
     yield "\t".join(["system", "set", "line", *names, "source", "reference", "translation"])
     for system in systems:

@@ -1,4 +1,4 @@
-"""What is wanted of an evaluation, and what can be wrong with that."""
+"""What an evaluation is asked for, and the checks on that."""
 
 import os
 from dataclasses import dataclass, field
@@ -19,16 +19,17 @@ _latent = partial(option, group="the latent variable")
 
 @dataclass
 class EvaluationRequest:
-    """What is wanted; the other fields are the flags of the command.
+    """What an evaluation is asked for; fields with a help text are flags of the command.
 
     Attributes:
-        systems: (is a model, name or None, path) for each; a model's path may be several runs
-            with commas between them.
-        sets: (name or None, prefix) of the test sets; src and ref are files in their place.
-        checkpoint, decoding: as in loaded_models.load.
-        errors: "strict", or "replace" for bytes that are not UTF-8.
-        options: sacreBLEU's, see metrics.OPTIONS.
-        programs: of METEOR and BEER.
+        systems: (whether it is a model, name or None, path) of each system. The path of an
+            ensemble has commas between its runs.
+        sets: (name or None, prefix) of each test set; `src` and `ref` are the alternative.
+        checkpoint: Which weights to load: "best", "last" or "average".
+        errors: "strict", or "replace" for invalid UTF-8.
+        decoding: Flags for decoding: settings of the run and fields of Decoding.
+        options: Options of sacreBLEU, see metrics.OPTIONS.
+        programs: The programs of METEOR and BEER.
     """
 
     systems: list[tuple[bool, str | None, str]]
@@ -44,9 +45,10 @@ class EvaluationRequest:
         str, metrics.DEFAULT, f"metrics to compute: {', '.join(metrics.NAMES)}", many=True
     )
     output: str | None = _path(
-        "store translations: a file for one model and set, else a folder of SYSTEM/SET.txt"
+        "write translations: a file for one model and set, otherwise a folder with "
+        "SYSTEM/SET.txt"
     )
-    sentences: str | None = _path("store the scores of each sentence as TSV")
+    sentences: str | None = _path("write the scores of each sentence as TSV")
     seed: int = option(int, 1, "random seed", at_least=0, at_most=2**31 - 1)
     significance: str | None = _several(
         str,
@@ -62,8 +64,8 @@ class EvaluationRequest:
         at_most=2**31 - 1,
     )
     language: str | None = _path(
-        "target language, for METEOR, multi_bleu and --test without a model (default: that of "
-        "the run)"
+        "target language, for METEOR, multi_bleu, and --test without a model (default: the "
+        "run's)"
     )
     latent: bool = _latent(bool, False, "report whether z is in use")
     samples: int | None = _latent(
@@ -73,12 +75,12 @@ class EvaluationRequest:
 
     def __post_init__(self) -> None:
         check_options(self)
-        # A path that is given says that its metric is wanted.
+        # The path of a program asks for its metric.
         names = [name.lower() for name in self.metrics]
         self.metrics = tuple(dict.fromkeys([*names, *self.programs.names]))
 
     def check(self) -> None:
-        """Raise a UserError about what can be known before anything is read."""
+        """Raise a UserError for what is wrong with the request, before any file is read."""
         has_model = any(is_model for is_model, *_ in self.systems)
         picture = self.plot
         wrong = {
@@ -86,35 +88,29 @@ class EvaluationRequest:
             "give either --test or --src and --ref, not both.": (
                 self.sets and (self.src or self.ref)
             ),
-            "--src has no --ref: give the references.": self.src and not self.ref,
-            "--ref has no --src: give the sources that the model translates.": (
+            "--src needs --ref, the file of references.": self.src and not self.ref,
+            "--ref needs --src, the file that the model translates.": (
                 self.ref and has_model and not self.src
             ),
             "--hyp needs --ref FILE or --test PREFIX.": not (
                 has_model or self.ref or self.sets
             ),
-            "--test without a model needs --language, the ending of its references.": (
+            "--test without a model needs --language, the ending of the references.": (
                 not has_model and self.sets and not self.language
             ),
             "--significance compares systems: give two or more --model or --hyp.": (
                 self.significance and len(self.systems) < 2
             ),
-            "--latent looks at one --model alone.": (
+            "--latent needs exactly one --model.": (
                 self.latent and (len(self.systems) > 1 or not has_model)
             ),
-            "--samples is how often --latent draws z: give both.": (
-                self.samples and not self.latent
-            ),
-            "--resamples is for --significance: give both.": (
-                self.resamples and not self.significance
-            ),
-            "--plot draws what --latent finds: give both.": picture and not self.latent,
-            f"{picture} is no picture: --plot ends in .png.": (
-                picture and not picture.endswith(".png")
-            ),
-            "evaluate scores one translation of each line: leave --num_translations_per_input "
-            "out.": "num_translations_per_input" in self.decoding,
-            "--significance is for sacreBLEU's metrics: add bleu, chrf or ter to --metrics.": (
+            "--samples needs --latent.": self.samples and not self.latent,
+            "--resamples needs --significance.": self.resamples and not self.significance,
+            "--plot needs --latent.": picture and not self.latent,
+            f"--plot {picture} must end in .png.": picture and not picture.endswith(".png"),
+            "--num_translations_per_input has no effect: evaluate scores one translation per "
+            "line; leave it out.": "num_translations_per_input" in self.decoding,
+            "--significance needs one of sacreBLEU's metrics: add bleu to --metrics.": (
                 self.significance and not set(self.metrics) & set(metrics.NAMES)
             ),
         }
@@ -123,7 +119,7 @@ class EvaluationRequest:
                 raise UserError(sentence)
         idle = [*self.decoding, *(n for n in ("checkpoint", "output") if getattr(self, n))]
         if idle and not has_model:
-            raise UserError(f"--{idle[0]} is for --model: --hyp is translated already.")
+            raise UserError(f"--{idle[0]} has no effect without --model: leave it out.")
         metrics.check_names(self.metrics, known=translated_sets.KNOWN)
         inputs = [self.src, self.ref, *(path for *_, path in self.systems)]
         for path in (self.output, self.sentences, self.plot):
@@ -133,10 +129,10 @@ class EvaluationRequest:
 
 
 def check_writable(path: str) -> None:
-    """Raise a UserError where a file cannot be written."""
+    """Raise a UserError if a file cannot be written."""
     folder = Path(path).absolute().parent
     is_folder = os.path.isdir(path) or path.endswith("/")
     if is_folder or (os.path.exists(path) and not os.access(path, os.W_OK)):
-        raise UserError(f"cannot write {path}: it is no file to write to.")
+        raise UserError(f"cannot write {path}: it is a folder or read-only.")
     if not os.path.exists(path) and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise UserError(f"cannot write {path}: {folder} is no folder to write in.")
+        raise UserError(f"cannot write {path}: {folder} does not exist or is read-only.")

@@ -1,9 +1,9 @@
-"""One evaluation from beginning to end: systems and sets to results; what the command does."""
+"""One evaluation from beginning to end: what `aevnmt evaluate` does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import evaluation_report, evaluation_sets, loaded_models, metrics
@@ -11,7 +11,7 @@ from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest, check_wri
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
 from aevnmt_tf.evaluation.loaded_models import Models
 from aevnmt_tf.evaluation.translated_sets import Report, System, SystemScoring
-from aevnmt_tf.storage import line_streams
+from aevnmt_tf.storage import disk_errors, line_streams
 from aevnmt_tf.storage.text_files import find_file
 
 if TYPE_CHECKING:
@@ -20,26 +20,10 @@ if TYPE_CHECKING:
 Files = dict[str, dict[str, str]]  # by system and set
 
 
-@dataclass
-class Outcome:
-    """What came of it; `result` can be written as JSON."""
+def run(request: EvaluationRequest, *, report: Report = None) -> dict[str, Any]:
+    """Translate, score, write the reports asked for, and return the result for JSON.
 
-    result: dict[str, Any]
-    metrics: Sequence[str]
-
-    def show(self, file: TextIO | None = None) -> None:
-        """Print tables."""
-        evaluation_report.show_scores(self.result["systems"], names=self.metrics, file=file)
-        if "significance" in self.result:
-            evaluation_report.show_significance(self.result["significance"], file=file)
-        if "latent" in self.result:
-            evaluation_report.show_latent(self.result["latent"], file=file)
-
-
-def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
-    """Translate what is to be translated, score it all, and write the reports asked for.
-
-    All that can be wrong with a system is looked for before the first one translates.
+    All systems and files are checked before the first sentence is translated.
     """
     request.check()
     named = [(system[0], _name(*system), system[2]) for system in request.systems]
@@ -62,7 +46,7 @@ def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
     files = _files(request, list(models.paths), sets, all_systems)
     if report is not None and not (request.ref or request.sets):
         own = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
-        report(f"evaluating on the run's own {own}")
+        report(f"evaluating on the run's own files: {own}")
     for system in all_systems:
         if system.name in models.paths:
             models.translate(system, sets, files.get(system.name, {}), report)
@@ -79,7 +63,7 @@ def run(request: EvaluationRequest, *, report: Report = None) -> Outcome:
         from aevnmt_tf.plots import figures, latent_plot
 
         figures.save(latent_plot.draw(result["latent"]), request.plot)
-    return Outcome(result, scoring.names)
+    return result
 
 
 def _name(is_model: bool, name: str | None, path: str) -> str:
@@ -89,7 +73,7 @@ def _name(is_model: bool, name: str | None, path: str) -> str:
 
 
 def _sets(request: EvaluationRequest, models: Models) -> list[EvaluationSet]:
-    """Return the sets to evaluate on."""
+    """Return the test sets: those of the flags, or else the run's own."""
     hp, errors = models.hp, request.errors
     if request.ref:
         return [evaluation_sets.from_files(request.ref, src=request.src, errors=errors)]
@@ -114,10 +98,7 @@ def _files(
     sets: Sequence[EvaluationSet],
     all_systems: Sequence[System],
 ) -> Files:
-    """Return where the translations of models go, by model and set.
-
-    UserErrors about all outputs.
-    """
+    """Return the files for the translations, by model and set; check all outputs."""
     inputs = [file for one in sets for file in (one.source_file, one.reference_file)]
     inputs += [file for system in all_systems for file in system.files.values()]
     for path in (request.output, request.sentences, request.plot):
@@ -134,10 +115,8 @@ def _files(
             for name in names
         }
         for name in names:
-            try:
+            with disk_errors.explained(f"write {folder / name}"):
                 (folder / name).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise UserError(f"cannot write {folder / name}: {error.strerror}.") from None
     for path in (path for each in files.values() for path in each.values()):
         line_streams.refuse_inputs(path, inputs)
         check_writable(path)
@@ -151,11 +130,11 @@ def _read(
     sets: Sequence[EvaluationSet],
     joiner: Subwords,
 ) -> System:
-    """Return the system that is a file of translations, or a folder of them."""
+    """Return a system whose translations are in a file, or in a folder with a file per set."""
     system, is_folder = System(name, about={"hypotheses": path}), Path(path).is_dir()
     if len(sets) > 1 and not is_folder:
         raise UserError(
-            f"{path} is no folder: with several sets it must have SET.txt for each."
+            f"{path} is not a folder: for several test sets, give a folder with a SET.txt each."
         )
     for one in sets:
         file = str(find_file(Path(path) / f"{one.name}.txt")) if is_folder else path
@@ -200,9 +179,9 @@ def _latent(
 ) -> dict[str, Any]:
     from aevnmt_tf.evaluation import latent_use
 
-    sides = ("sources", "targets", "references")
     sources, targets, references = (
-        [line for one in sets for line in getattr(one, side)] for side in sides
+        [line for one in sets for line in getattr(one, side)]
+        for side in ("sources", "targets", "references")
     )
     return latent_use.diagnose(
         translator,

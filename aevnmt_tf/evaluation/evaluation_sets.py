@@ -1,4 +1,4 @@
-"""Sets of sentences to evaluate on: sources and references by name."""
+"""Test sets: sources and references, by name."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -8,20 +8,20 @@ from aevnmt_tf.cli.errors import UserError, repeated
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import run_directory, text_files
 
-ALL = "all"  # what the concatenation of all sets is called
+ALL = "all"  # the name of the concatenation of all sets
 
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationSet:
-    """Sentences to translate and what they should become.
+    """A test set.
 
     Attributes:
-        name: of the set.
-        references: one line for each sentence, as people read it and metrics score it.
-        sources: the same, as a model reads it; None where there are only translations to score.
-        targets: the references as a model reads them: in subwords, where the file has those.
-        reference_file: where the references come from.
-        source_file: where the sources come from.
+        name: Name of the set.
+        references: One per sentence, without subwords: what metrics score against.
+        sources: One per sentence, as a model reads it; None if only translations are scored.
+        targets: The references as a model reads them: in subwords if the file is in subwords.
+        reference_file: The file of the references.
+        source_file: The file of the sources.
     """
 
     name: str
@@ -38,13 +38,10 @@ class EvaluationSet:
 def from_files(
     ref: str, *, src: str | None = None, name: str | None = None, errors: str = "strict"
 ) -> EvaluationSet:
-    """Return the set of a reference file and, where it is given, a source file.
+    """Return the set of a reference file and, if given, a source file; both may be .gz.
 
-    Args:
-        ref: a file, plain or .gz.
-        src: another one.
-        name: of the set; None: the name of the reference file.
-        errors: "strict", or "replace" for bytes that are not UTF-8.
+    The name defaults to that of the reference file. `errors` is "strict", or "replace" for
+    invalid UTF-8.
     """
     references = read_lines(ref, errors=errors)
     sources = None if src is None else read_lines(src, errors=errors)
@@ -62,7 +59,7 @@ def from_prefix(
     name: str | None = None,
     errors: str = "strict",
 ) -> EvaluationSet:
-    """Return the set of PREFIX.SRC and PREFIX.TGT, plain or .gz; src None: of PREFIX.TGT."""
+    """Return the set of PREFIX.SRC and PREFIX.TGT, or of PREFIX.TGT alone if `src` is None."""
     source = None if src is None else str(text_files.find_file(f"{prefix}.{src}"))
     name = name or Path(prefix).name
     return from_files(
@@ -73,9 +70,9 @@ def from_prefix(
 def for_run(
     hp: Hparams, named: Sequence[tuple[str, str]], *, errors: str = "strict"
 ) -> list[EvaluationSet]:
-    """Return the sets of names and prefixes in the text that a run reads.
+    """Return the sets of (name, prefix) pairs in the text that a run reads.
 
-    Of corpora that the Moses pipeline has prepared, that is the raw text beside them.
+    For corpora prepared with the Moses pipeline, this is the raw text beside them.
     """
     from aevnmt_tf.data import preparation_manifest
 
@@ -87,13 +84,7 @@ def for_run(
 
 
 def of_run(hp: Hparams, *, run: str, errors: str = "strict") -> list[EvaluationSet]:
-    """Return a run's own test sets, or its development sets where it has no test set.
-
-    Args:
-        hp: the run's settings.
-        run: its directory, which has the demo corpus if it was trained on that.
-        errors: as in from_files.
-    """
+    """Return a run's own test sets, or its dev sets if it has no test set."""
     from aevnmt_tf.data import corpora
 
     test = hp.test_prefix
@@ -102,19 +93,19 @@ def of_run(hp: Hparams, *, run: str, errors: str = "strict") -> list[EvaluationS
     prefixes = corpora.prefixes(test or hp.dev_prefix)
     if not prefixes:
         raise UserError(
-            f"{run} has no test_prefix and no dev_prefix in its settings: give --test."
+            f"the settings of {run} have neither test_prefix nor dev_prefix: give --test."
         )
     named = list(zip(corpora.names_of(prefixes), prefixes, strict=True))
     return for_run(hp, named, errors=errors)
 
 
 class Subwords:
-    """Undoes subwords, so that references and translations of all systems are alike.
+    """Undoes subwords, so that the references and translations of all systems are comparable.
 
     Args:
-        hp: the settings of a run whose text this is; None: of no run, only BPE is undone.
-        run: its directory.
-        report: called with a sentence about each file that had subwords.
+        hp: Settings of the run that the text belongs to; None: no run, only BPE is undone.
+        run: Directory of the run.
+        report: Called with a sentence about each file that had subwords.
     """
 
     def __init__(
@@ -128,11 +119,11 @@ class Subwords:
         self._report = report or (lambda _: None)
 
     def undone(self, one: EvaluationSet) -> EvaluationSet:
-        """Return a set whose references are words, and whose sources are what the run reads."""
+        """Return a set whose references are words and whose sources are what the run reads."""
         references = self.joined(one.references, one.reference_file)
         if self._hp is None or self._hp.text_pipeline != "moses" or one.sources is None:
             return dataclasses.replace(one, references=references)
-        # The run reads raw text. This is raw as well, or the pipeline has made it.
+        # The run reads raw text. The set is raw text, too, or output of the Moses pipeline.
         sources = one.sources
         if references is not one.references:
             from aevnmt_tf.text import moses
@@ -147,41 +138,41 @@ class Subwords:
         )
 
     def joined(self, lines: list[str], file: str) -> list[str]:
-        """Return lines without subwords; the lines themselves where there are none."""
+        """Return the lines without subwords; the very same list if there are none."""
         if not any("@@" in line or "▁" in line for line in lines):
-            return lines  # the usual case, which does not wait for TensorFlow
+            return lines  # the usual case, without an import of TensorFlow
         from aevnmt_tf.text import subwords
 
         found = subwords.join(lines, "bpe" if self._hp is None else self._hp.subword_option)
         if found == lines:
             return lines
-        self._report(f"{file} has subwords; they are joined before anything is scored")
+        self._report(f"{file} is in subwords; they are joined before scoring")
         return found
 
 
 def read_lines(path: str | Path, *, errors: str = "strict") -> list[str]:
-    """Return the lines of a file, plain or .gz, or of stdin for "-"; none is an error."""
+    """Return the lines of a file, or of stdin for "-"; an empty one is an error."""
     lines = text_files.read_lines(path, errors=errors)
     if not lines:
-        raise UserError(f"{lines.name} is empty: there is nothing to evaluate.")
+        raise UserError(f"{lines.name} is empty: give a file with at least one line.")
     return list(lines)
 
 
 def check_counts(first: str, count: int, second: str, other: int) -> None:
-    """Raise a UserError where two files have different numbers of lines."""
+    """Raise a UserError if two files differ in their number of lines."""
     if count != other:
         raise UserError(text_files.different_lengths(first, count, second, other))
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a set or a system if it can be that of a file."""
+    """Return the name of a set or a system; raise a UserError if it is no valid file name."""
     if not name or name in (".", "..", ALL) or "/" in name or "\0" in name:
-        raise UserError(f"{name!r} cannot be the name of a set or a system: choose another.")
+        raise UserError(f"{name!r} is not a valid name of a set or a system: choose another.")
     return name
 
 
 def check_unique(names: Sequence[str], *, what: str, how: str) -> None:
-    """Raise a UserError where a name occurs twice."""
+    """Raise a UserError if a name occurs twice."""
     twice = repeated(names)
     if twice is not None:
-        raise UserError(f"two {what} are called {twice}: name them with {how}.")
+        raise UserError(f"two {what} are called {twice}: give them names with {how}.")

@@ -1,8 +1,8 @@
-"""METEOR and BEER through the programs of their authors, which run on Java.
+"""METEOR and BEER, computed by the authors' programs, which need Java.
 
-Both score text that sacreBLEU's 13a tokenizer has tokenised, as the paper reports them, and
-both are percentages here. METEOR finds its paraphrases in data/ beside the jar; the jar in the
-PyPI package pycocoevalcap has those of English alone.
+As in the paper, both score text tokenised by sacreBLEU's 13a tokenizer. Both are percentages
+here. METEOR reads its paraphrases from data/ beside the jar; the jar in the PyPI package
+pycocoevalcap comes with English paraphrases only.
 
     METEOR 1.5   java -Xmx2G -jar meteor-1.5.jar HYP REF -l LANG      http://www.cs.cmu.edu/~alavie/METEOR
     BEER 2.0     beer_2.0/beer -s HYP -r REF --printSentScores        https://github.com/stanojevic/beer
@@ -23,13 +23,13 @@ from aevnmt_tf.cli.settings import option
 from aevnmt_tf.evaluation import metrics
 
 NAMES = ("meteor", "beer")
-_PARAPHRASED = ("ar", "cz", "de", "en", "es", "fr", "ru")  # METEOR 1.5 has paraphrases of
+_PARAPHRASED = ("ar", "cz", "de", "en", "es", "fr", "ru")  # METEOR 1.5 has paraphrases of these
 _NUMBER = r"([-+0-9.eE]+|NaN)"
 
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """A corpus score, that of each sentence, and how they were made."""
+    """A corpus score, the scores of the sentences, and a signature."""
 
     score: float
     sentences: list[float]
@@ -41,40 +41,38 @@ _program = partial(option, str, group="METEOR and BEER, on text tokenised by 13a
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the programs are, as flags tell; `language` is that of the translations."""
+    """Where the programs are; `language` is that of the translations."""
 
-    meteor_jar: str | None = _program(None, "meteor-1.5.jar, beside its data/")
-    beer: str | None = _program(None, "beer_2.0, or the program beer in it")
-    java: str = _program("java", "the program")
+    meteor_jar: str | None = _program(None, "path of meteor-1.5.jar, with data/ beside it")
+    beer: str | None = _program(None, "path of beer_2.0, or of the program beer in it")
+    java: str = _program("java", "the Java program")
     language: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The metrics that can be computed."""
+        """The metrics whose programs are given."""
         paths = {"meteor": self.meteor_jar, "beer": self.beer}
         return tuple(name for name in NAMES if paths[name] is not None)
 
     def check(self, names: Collection[str]) -> None:
-        """Raise a UserError where a metric of `names` cannot work, before the slow part."""
+        """Raise a UserError if one of the metrics cannot be computed."""
         if "meteor" in names:
             if self.meteor_jar is None:
-                raise UserError("METEOR needs its program: give --meteor_jar meteor-1.5.jar.")
+                raise UserError("the metric meteor needs --meteor_jar meteor-1.5.jar.")
             if not os.path.isfile(self.meteor_jar):
-                raise UserError(
-                    f"there is no METEOR jar {self.meteor_jar}: check --meteor_jar."
-                )
+                raise UserError(f"--meteor_jar: there is no file {self.meteor_jar}.")
             if self.language is None:
-                raise UserError("METEOR needs the language of the text: give --language.")
+                raise UserError("the metric meteor needs the target language: give --language.")
             data = Path(self.meteor_jar).parent / "data"
             if self.language in _PARAPHRASED and data.is_dir():
                 if not (data / f"paraphrase-{self.language}.gz").is_file():
                     raise UserError(
-                        f"METEOR has no data/paraphrase-{self.language}.gz beside "
-                        f"{self.meteor_jar}: give the jar of the whole METEOR 1.5."
+                        f"--meteor_jar: {data}/paraphrase-{self.language}.gz is missing; use "
+                        "the jar of the complete METEOR 1.5."
                     )
         if "beer" in names:
             if self.beer is None:
-                raise UserError("BEER needs its program: give --beer beer_2.0/beer.")
+                raise UserError("the metric beer needs --beer beer_2.0.")
             self._beer_program()
         if set(names) & set(NAMES):
             self._java()
@@ -82,7 +80,7 @@ class Programs:
     def score(
         self, name: str, hypotheses: Sequence[str], references: Sequence[str]
     ) -> ProgramResult:
-        """Score translations by the metric "meteor" or "beer"."""
+        """Score translations with the metric "meteor" or "beer"."""
         self.check([name])
         with tempfile.TemporaryDirectory(prefix="aevnmt-") as folder:
             files = []
@@ -96,7 +94,7 @@ class Programs:
 
     def _meteor(self, hypotheses: str, references: str, *, count: int) -> ProgramResult:
         jar = os.path.abspath(str(self.meteor_jar))
-        # The text is tokenised, so METEOR must not do it again (-norm).
+        # Without -norm, METEOR does not tokenise the text a second time.
         command = [self._java(), "-Xmx2G", "-jar", jar, hypotheses, references]
         done = _run([*command, "-l", str(self.language)], title="METEOR")
         final = _found(rf"^Final score:\s+{_NUMBER}\s*$", done, title="METEOR", expected=1)
@@ -112,11 +110,11 @@ class Programs:
 
     def _beer(self, hypotheses: str, references: str, *, count: int) -> ProgramResult:
         program = self._beer_program()
-        # The program calls `java` itself.
+        # BEER's program calls `java` itself.
         path = os.pathsep.join([os.path.dirname(self._java()), os.environ.get("PATH", "")])
         command = [program, "-s", hypotheses, "-r", references, "--printSentScores"]
         done = _run(command, title="BEER", env={**os.environ, "PATH": path})
-        # BEER's own total, which the paper reports; it is the sum over N + 1.
+        # BEER's own total, as in the paper: the sum divided by N + 1.
         final = _found(rf"^total BEER {_NUMBER}\s*$", done, title="BEER", expected=1)
         sentences = _found(
             rf"^sent \d+ score is {_NUMBER}\s*$", done, title="BEER", expected=count
@@ -132,17 +130,17 @@ class Programs:
             path = path.parent
         program = path / "beer" if path.is_dir() else path
         if not program.is_file():
-            raise UserError(f"there is no BEER program {program}: check --beer.")
+            raise UserError(f"--beer: there is no program {program}.")
         if not os.access(program, os.X_OK):
-            raise UserError(f"{program} cannot be executed: chmod +x {program}.")
+            raise UserError(f"--beer: {program} is not executable: run chmod +x {program}.")
         return str(program.resolve())
 
     def _java(self) -> str:
         found = shutil.which(self.java)
         if found is None:
             raise UserError(
-                f"METEOR and BEER need Java, and there is no program {self.java}: install a "
-                "Java runtime, or give --java PATH."
+                f"--java: there is no program {self.java}, which METEOR and BEER need: install "
+                "a Java runtime, or give its path."
             )
         return os.path.abspath(found)
 
@@ -150,7 +148,7 @@ class Programs:
 def _run(
     command: Sequence[str], *, title: str, env: dict[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Return the process of a program that has ended well."""
+    """Run a program and return the finished process; raise a UserError if it failed."""
     try:
         done = subprocess.run(
             command,
@@ -169,8 +167,8 @@ def _run(
 
 
 def _words(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return what a program says about its failure, as the end of a sentence."""
-    # Java puts the reason first and the places in its own code after it.
+    """Return the reason that a program printed, as the end of a message."""
+    # Java prints the reason first, and then the stack trace.
     said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return f": {said[0].rstrip('.')}" if said else ""
 
@@ -178,11 +176,11 @@ def _words(done: "subprocess.CompletedProcess[str]") -> str:
 def _found(
     pattern: str, done: "subprocess.CompletedProcess[str]", *, title: str, expected: int
 ) -> list[float]:
-    """Return the numbers that a pattern finds in what was printed, as percentages."""
+    """Return the numbers that match a pattern in the output, as percentages."""
     found = re.findall(pattern, done.stdout, re.MULTILINE)
     if len(found) != expected:
         raise UserError(
-            f"{title} printed {len(found)} scores where {expected} belong{_words(done)}."
+            f"{title} printed {len(found)} scores instead of {expected}{_words(done)}."
         )
     return [100 * float(number) for number in found]
 

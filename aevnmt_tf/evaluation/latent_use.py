@@ -1,10 +1,10 @@
-"""Is the latent variable in use? All that tells a collapsed model from one that uses z.
+"""Is the latent variable in use? Diagnostics that tell a collapsed model from one that uses z.
 
 kl                  KL(q(z|.) || p(z)), in nats per sentence, and by dimension
-active units        dimensions whose posterior mean varies by more than 0.01
-mutual information  I_q = KL - KL(q(z) || p(z)), q(z) the mean of all q(z|.)
-iw_log_pxy, elbo    bounds on log P(x, y); with a collapsed posterior they are equal. For vnmt
-                    they are bounds on log P(y|x), and the first is iw_log_py
+active units        dimensions whose posterior mean has a variance above 0.01
+mutual information  I_q = KL - KL(q(z) || p(z)), where q(z) is the mean of all q(z|.)
+iw_log_pxy, elbo    bounds on log P(x, y), which are equal if the posterior has collapsed. For
+                    vnmt they are bounds on log P(y|x), and the first one is iw_log_py
 z                   BLEU, log P(x|z) and log P(y|x, z) with the mean z, a draw, zero, and
                     the z of another sentence
 """
@@ -23,10 +23,10 @@ from aevnmt_tf.evaluation.translated_sets import Report
 if TYPE_CHECKING:
     from aevnmt_tf.translator import Decoding, Translator
 
-LITTLE = 0.1  # nats per sentence: less than this is as good as nothing
-ERRORS = 2.0  # standard errors on either side of a mean: its 95 % interval
+LITTLE = 0.1  # nats per sentence: anything below counts as no effect
+ERRORS = 2.0  # a 95 % interval: the mean plus or minus this many standard errors
 KINDS = ("mean", "sample", "zero", "other")
-ROWS = 1024  # draws that are compared with all posteriors at a time
+ROWS = 1024  # draws compared with all posteriors at a time
 
 
 def diagnose(
@@ -40,17 +40,17 @@ def diagnose(
     seed: int = 1,
     report: Report = None,
 ) -> dict[str, Any]:
-    """Return what the latent variable does, as a dict that JSON can hold.
+    """Return the diagnostics of a model's latent variable as a dict for JSON.
 
     Args:
-        translator: of a single model with z.
-        sources: lines.
-        targets: a reference for each source, as the model reads it.
-        references: the same, as metrics score it; None: they are the targets.
-        decoding: a translator.Decoding by beam, greedy or sample search.
-        samples: draws of z for each sentence, for the bounds and the mutual information.
-        seed: of all draws.
-        report: called with sentences about the progress; None: quiet.
+        translator: Translator of a single model with z.
+        sources: N source sentences.
+        targets: Their references as the model reads them.
+        references: Their references as metrics score them; None: the targets.
+        decoding: Beam search, greedy search or sampling.
+        samples: Draws of z per sentence, for the bounds and the mutual information.
+        seed: Seed of all draws.
+        report: Called with sentences about the progress.
     """
     check(translator, decoding)
     check_lines(len(sources))
@@ -86,55 +86,58 @@ def diagnose(
 
 
 def check_lines(count: int) -> None:
-    """Raise a UserError where there are too few sentences."""
+    """Raise a UserError if there are too few sentences."""
     if count < 2:
-        raise UserError("--latent needs two sentences or more, to give one the z of another.")
+        raise UserError("--latent needs at least two sentences, to swap their z.")
 
 
 def check(translator: "Translator", decoding: "Decoding") -> None:
-    """Raise a UserError where a model has no z to look at, or a rule takes no z."""
+    """Raise a UserError if a model has no z, or if the decision rule chooses z itself."""
     if len(translator.graph.members) > 1:
-        raise UserError("--latent is for one model, not for an ensemble.")
+        raise UserError("--latent needs a single model, not an ensemble.")
     if translator.model.posterior is None:
         raise UserError(
-            f"--latent needs a model with z, and this one is {translator.hp.model_type}."
+            f"--latent needs a model with z; a {translator.hp.model_type} model has none."
         )
     if decoding.search not in ("beam", "greedy", "sample") or decoding.z != "mean":
-        raise UserError("--latent sets z itself: leave --z out, and search by beam or greedy.")
+        raise UserError(
+            "--latent sets z itself: leave out --z, and use --search beam or greedy."
+        )
 
 
 def mutual_information(
     loc: np.ndarray, scale: np.ndarray, *, samples: int = 10, seed: int = 1
 ) -> float:
-    """Return how many nats z tells about which sentence it was drawn for.
+    """Return the mutual information of sentence and z under q, in nats.
 
         I_q = 1/N sum_n E_q(z|n)[log q(z|n) - log q(z)],  q(z) = 1/N sum_m q(z|m)
-            = KL of a sentence, on average - KL(q(z) || p(z))
+            = KL(q(z|n) || p(z)) averaged over n - KL(q(z) || p(z))
 
-    Hoffman and Johnson (2016). It is between 0 and log N. The expectation is a mean over draws;
-    where all posteriors are equal, or far from each other, every draw gives the same.
+    See Hoffman and Johnson (2016). It lies between 0 and log N. The expectation is estimated
+    with `samples` draws per sentence; the estimate has no variance if all posteriors are equal,
+    or if they are far apart.
 
     Args:
         loc: [N, Z].
         scale: [N, Z].
-        samples: draws for each sentence.
-        seed: of the draws.
+        samples: Draws per sentence.
+        seed: Seed of the draws.
     """
     each = information_by_sentence(loc, scale, samples=samples, seed=seed)
     return _between(each.mean(), len(each))
 
 
 def _between(information: float, count: int) -> float:
-    # Of equal posteriors, rounding alone may leave a little less than nothing.
+    # For equal posteriors, rounding can give a value slightly below zero.
     return float(np.clip(information, 0.0, math.log(count)))
 
 
 def information_by_sentence(
     loc: np.ndarray, scale: np.ndarray, *, samples: int = 10, seed: int = 1
 ) -> np.ndarray:
-    """Return E_q(z|n)[log q(z|n) - log q(z)] of each sentence [N]; see mutual_information."""
+    """Return E_q(z|n)[log q(z|n) - log q(z)] per sentence: [N]; see mutual_information."""
     loc, scale = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
-    loc = loc - loc.mean(axis=0)  # small numbers lose less in the products below
+    loc = loc - loc.mean(axis=0)  # centred, the products below lose less precision
     count, size = loc.shape
     rng = np.random.default_rng(seed)
     precision = scale**-2.0  # [N, Z]
@@ -146,7 +149,7 @@ def information_by_sentence(
         own = -0.5 * (epsilon**2).sum(1) - np.log(scale).sum(1)  # [N]
         for first in range(0, count, ROWS):
             part = z[first : first + ROWS]
-            # log q(z|m) of each draw and each m, less -Z/2 log 2 pi.  # [ROWS, N]
+            # log q(z|m) for each draw and each m, without -Z/2 log 2 pi.  # [ROWS, N]
             each = part @ (precision * loc).T - 0.5 * part**2 @ precision.T + constant
             total[first : first + ROWS] += own[first : first + ROWS] - _log_mean_exp(each)
     return total / samples
@@ -164,10 +167,9 @@ def _log_mean_exp(values: np.ndarray) -> np.ndarray:
 
 
 def derangement(count: int, *, seed: int = 1) -> np.ndarray:
-    """Return a fixed permutation of range(count) that leaves nothing in its place: [count].
+    """Return a permutation of range(count) without fixed points: [count].
 
-    It is one cycle through all, in a random order, so that neighbours in a text do not get
-    each other's z.
+    It is a single cycle in random order, so adjacent sentences do not swap their z.
     """
     order = np.random.default_rng(seed).permutation(count)
     found = np.empty(count, np.int64)
@@ -184,7 +186,7 @@ def _bounds(
     seed: int,
     report: Report,
 ) -> dict[str, float]:
-    """Return the means of the bounds over the pairs."""
+    """Return the bounds, averaged over the pairs."""
     pairs = zip(sources, targets, strict=True)
     scores = translator.scorer.stream(pairs, samples=samples, seed=seed)
     tracked = track(scores, "scoring pairs", total=len(sources), report=report)
@@ -210,7 +212,7 @@ def _with_each_z(
     seed: int,
     report: Report,
 ) -> dict[str, dict[str, Any]]:
-    """Return what comes of each kind of z, by kind."""
+    """Return BLEU and log-probabilities for each kind of z."""
     mean = translator.embed(sources)[0]  # [N, Z]
     all_z = {
         "mean": mean,
@@ -247,13 +249,13 @@ def verdict(found: dict[str, Any]) -> dict[str, str]:
     """Return {"verdict", "sentence"}: is z in use?
 
     The verdict is one of
-        collapsed: z says less than a tenth of a nat about the sentence;
-        in use: the z of another sentence costs P(y|x, z) a tenth of a nat or more;
-        source only: it costs P(x|z) that much, but not P(y|x, z);
-        ignored: it costs neither of them that much;
-        borderline: these sentences do not decide between two of the above.
-    Each question is a paired test over the sentences: its answer is yes or no where the 95 %
-    interval of the mean lies on one side of a tenth of a nat, and open where it does not.
+        collapsed: z has less than 0.1 nats of information about the sentence;
+        in use: the z of another sentence costs P(y|x, z) at least 0.1 nats;
+        source only: it costs P(x|z) at least 0.1 nats, but not P(y|x, z);
+        ignored: it costs neither of them 0.1 nats;
+        borderline: the sentences do not decide between two of the above.
+    Each of these questions is a paired test over sentences. It is undecided if the 95 %
+    interval of the mean contains 0.1 nats.
     """
     z, mean = found["z"]["other"], found["z"]["mean"]
     says = (
@@ -279,8 +281,8 @@ def verdict(found: dict[str, Any]) -> dict[str, str]:
     elif None in (informs, target) or source is None:
         kind = "borderline"
         words = (
-            f"borderline: with another sentence's z, {py}, {px} and {bleu}, which is not "
-            f"clearly more or less than {LITTLE} nats; more sentences, or other seeds, decide"
+            f"borderline: with another sentence's z, {py}, {px} and {bleu}, which is neither "
+            f"clearly above nor clearly below {LITTLE} nats; evaluate more sentences or seeds"
         )
     elif source:
         kind = "source only"
@@ -298,7 +300,7 @@ def verdict(found: dict[str, Any]) -> dict[str, str]:
 
 
 def _is_much(numbers: dict[str, Any], name: str) -> bool | None:
-    """Return whether a mean is at least LITTLE; None where its interval leaves that open."""
+    """Return whether a mean is at least LITTLE; None if its interval leaves that open."""
     value, error = numbers[name], ERRORS * numbers[f"{name}_error"]
     if value - error < LITTLE <= value + error:
         return None

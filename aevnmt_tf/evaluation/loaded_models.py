@@ -1,10 +1,10 @@
-"""Models that are evaluated: loaded one at a time, and what they translate."""
+"""The models of an evaluation: loaded one at a time, and what they translate."""
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError
@@ -19,124 +19,18 @@ if TYPE_CHECKING:
 
 
 def run_name(path: str) -> str:
-    """Return what a run, or an ensemble RUN1,RUN2, is called: the names of its directories."""
-    return "+".join(Path(os.path.abspath(one)).name for one in path.split(","))
-
-
-def load(
-    path: str,
-    *,
-    checkpoint: str | None = None,
-    decoding: Mapping[str, Any] | None = None,
-) -> "tuple[Translator, Decoding]":
-    """Return the translator of a run and how it searches.
-
-    Args:
-        path: the out_dir of a training run; RUN1,RUN2: an ensemble.
-        checkpoint: "best", "last" or "average"; None: as run_directory.find_weights.
-        decoding: changes by name: settings such as beam_width and infer_batch_size, and fields
-            of translator.Decoding such as search and z.
-    """
-    from aevnmt_tf import translator
-
-    settings, changes = _settings_and_changes(decoding)
-    runs = tuple(path.split(","))
-    loaded = translator.load(runs if len(runs) > 1 else path, checkpoint=checkpoint, **settings)
-    rule = _rule(loaded.hp, changes, settings)
-    loaded.check(rule)
-    return loaded, rule
-
-
-def settings_of(
-    path: str,
-    *,
-    checkpoint: str | None = None,
-    decoding: Mapping[str, Any] | None = None,
-) -> hparams.Hparams:
-    """Return the settings of a run, of an ensemble the first one's, and load nothing.
-
-    Raises the UserErrors of `load` about the runs, their weights and how they would search.
-    """
-    settings, changes = _settings_and_changes(decoding)
-    found = []
-    for one in path.split(","):
-        found.append(hparams.load(run_directory.settings_file(one), **settings))
-        run_directory.find_weights(one, checkpoint=checkpoint)
-    _rule(found[0], changes, settings)
-    return found[0]
-
-
-def _settings_and_changes(
-    decoding: Mapping[str, Any] | None,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return `decoding` as settings of the run and as fields of translator.Decoding."""
-    changes = {"num_translations_per_input": 1, **(decoding or {})}
-    settings = {key: changes.pop(key) for key in list(changes) if key in hparams.SETTINGS}
-    return settings, changes
-
-
-def _rule(
-    hp: hparams.Hparams, changes: Mapping[str, Any], settings: Mapping[str, Any]
-) -> "Decoding":
-    """Return how a run with these settings, some of which were given for it, searches."""
-    from aevnmt_tf import translator
-
-    fields = {one.name for one in dataclasses.fields(translator.Decoding)}
-    for key in changes:
-        if key not in fields:
-            raise UserError(f"{key} is no setting of decoding.")
-    return translator.Decoding.of(hp, given=settings, **{**changes, "n_best": 1})
-
-
-def about_run(
-    path: str,
-    translator: "Translator",
-    rule: "Decoding",
-    *,
-    checkpoint: str | None,
-    seed: int,
-) -> dict[str, Any]:
-    """Return what a result says of a run: where it is, its weights, how it was searched."""
-    runs = path.split(",")
-    weights = [run_directory.find_weights(one, checkpoint=checkpoint) for one in runs]
-    names = [f"{folder.parent.name}/{folder.name}" for folder in weights]
-    return {
-        "model": runs if len(runs) > 1 else path,
-        "weights": names if len(runs) > 1 else names[0],
-        "model_type": translator.hp.model_type,
-        "decoding": dataclasses.asdict(rule),
-        "seed": seed,
-    }
-
-
-def translate_set(
-    system: System,
-    one: EvaluationSet,
-    translator: "Translator",
-    rule: "Decoding",
-    *,
-    seed: int,
-    report: Report = None,
-) -> None:
-    """Translate a set and put the lines into the system."""
-    results = translator.stream(one.sources or [], decoding=rule, seed=seed)
-    lines: list[str] = []
-    for result in track(results, f"translating {one.name}", total=len(one), report=report):
-        lines.append(result.translations[0].text.translate(line_streams.LINE_BREAKS))
-        if result.was_cut and report is not None:
-            longest = translator.hp.src_max_len_infer
-            report(f"{one.name}, line {len(lines)} is cut to its first {longest} subwords")
-    system.translations[one.name] = lines
+    """Return the default name of a run or an ensemble: the names of its directories."""
+    return "+".join(Path(os.path.abspath(run)).name for run in path.split(","))
 
 
 class Models:
-    """The models of a request by name, loaded one at a time: the last one is kept.
+    """The models of a request, by name; only the one used last stays in memory.
 
     Attributes:
-        paths: by name, checked as far as that goes without loading.
-        hp: the settings of the first one; None without models.
-        first_run: its directory.
-        language: of the translations, where it is known.
+        paths: The run of each model, or RUN1,RUN2 for an ensemble.
+        hp: Settings of the first model; None without models.
+        first_run: Directory of the first model; None without models.
+        language: Target language, if it is known.
     """
 
     def __init__(self, request: EvaluationRequest, paths: dict[str, str]) -> None:
@@ -144,37 +38,64 @@ class Models:
         self.hp: hparams.Hparams | None = None
         self.first_run = next((path.split(",")[0] for path in paths.values()), None)
         self._request = request
-        self._kept: tuple[str, tuple[Translator, Decoding]] | None = None
-        self._options: dict[str, Any] = {
-            "checkpoint": request.checkpoint,
-            "decoding": request.decoding,
-        }
+        self._loaded: tuple[str, tuple[Translator, Decoding]] | None = None
+        # Flags for decoding either change settings of the run or fields of its Decoding.
+        changes = {"num_translations_per_input": 1, **request.decoding}
+        self._settings = {k: v for k, v in changes.items() if k in hparams.SETTINGS}
+        self._options = {k: v for k, v in changes.items() if k not in hparams.SETTINGS}
         for name, path in paths.items():
-            hp = settings_of(path, **self._options)
+            hp = self._checked_settings(path)
             self.hp, self.language = self.hp or hp, self.language or hp.tgt
             pair, first = (f"{one.src} to {one.tgt}" for one in (hp, self.hp))
             if pair != first:
-                raise UserError(f"{name} translates {pair}, but the first model {first}.")
+                raise UserError(
+                    f"{name} translates {pair} and the first model {first}: evaluate them "
+                    "separately."
+                )
+
+    def _checked_settings(self, path: str) -> hparams.Hparams:
+        """Return the settings of the first run of a path; check all runs without loading."""
+        found = []
+        for run in path.split(","):
+            settings_file = run_directory.settings_file(run)
+            found.append(hparams.load(settings_file, **self._settings))
+            run_directory.find_weights(run, checkpoint=self._request.checkpoint)
+        self._rule(found[0])
+        return found[0]
+
+    def _rule(self, hp: hparams.Hparams) -> "Decoding":
+        from aevnmt_tf import translator
+
+        return translator.Decoding.of(
+            hp, given=self._settings, **{**self._options, "n_best": 1}
+        )
 
     def __call__(self, name: str) -> "tuple[Translator, Decoding]":
         """Return the translator and the decision rule of a model."""
+        from aevnmt_tf import translator
+
         path = self.paths[name]
-        if self._kept is None or self._kept[0] != path:
-            self._kept = None  # the memory of the one before
-            self._kept = (path, load(path, **self._options))
-        return self._kept[1]
+        if self._loaded is None or self._loaded[0] != path:
+            self._loaded = None  # frees the memory of the previous model
+            runs = tuple(path.split(",")) if "," in path else path
+            checkpoint = self._request.checkpoint
+            loaded = translator.load(runs, checkpoint=checkpoint, **self._settings)
+            rule = self._rule(loaded.hp)
+            loaded.check(rule)
+            self._loaded = (path, (loaded, rule))
+        return self._loaded[1]
 
     def check_loaded(self, sets: Sequence[EvaluationSet]) -> None:
-        """Raise a UserError about what only models that are loaded can tell."""
+        """Raise a UserError for problems that show only once a model is loaded."""
         if self._request.latent:
             from aevnmt_tf.evaluation import latent_use
 
             latent_use.check_lines(sum(map(len, sets)))
             for name in self.paths:
                 latent_use.check(*self(name))
-        # Not all models can follow every rule, and members of an ensemble must fit together.
+        # Some models cannot follow some rules, and the members of an ensemble may not match.
         has_rule = not {"search", "z", "num_z"}.isdisjoint(self._request.decoding)
-        for name, path in reversed(self.paths.items()):  # the first, which is kept, comes last
+        for name, path in reversed(self.paths.items()):  # the first comes last and stays loaded
             if has_rule or "," in path:
                 self(name)
 
@@ -185,14 +106,35 @@ class Models:
         files: dict[str, str],
         report: Report,
     ) -> None:
-        """Translate all sets with a model; `files` keep what comes of it."""
-        path, seed = self.paths[system.name], self._request.seed
-        translator, rule = self(system.name)
-        system.about = about_run(
-            path, translator, rule, checkpoint=self._request.checkpoint, seed=seed
-        )
+        """Translate all sets with a model, and write the translations to `files` if given."""
+        self._describe(system)
         for one in sets:
-            translate_set(system, one, translator, rule, seed=seed, report=report)
+            system.translations[one.name] = self._translations(system.name, one, report)
             if files:
                 system.files[one.name] = files[one.name]
                 line_streams.write_lines(files[one.name], system.translations[one.name])
+
+    def _describe(self, system: System) -> None:
+        """Record the run, its weights and the decision rule in the system."""
+        translator, rule = self(system.name)
+        runs, checkpoint = self.paths[system.name].split(","), self._request.checkpoint
+        weights = [run_directory.find_weights(run, checkpoint=checkpoint) for run in runs]
+        names = [f"{folder.parent.name}/{folder.name}" for folder in weights]
+        system.about = {
+            "model": runs if len(runs) > 1 else runs[0],
+            "weights": names if len(runs) > 1 else names[0],
+            "model_type": translator.hp.model_type,
+            "decoding": dataclasses.asdict(rule),
+            "seed": self._request.seed,
+        }
+
+    def _translations(self, name: str, one: EvaluationSet, report: Report) -> list[str]:
+        translator, rule = self(name)
+        results = translator.stream(one.sources or [], decoding=rule, seed=self._request.seed)
+        lines: list[str] = []
+        for result in track(results, f"translating {one.name}", total=len(one), report=report):
+            lines.append(result.translations[0].text.translate(line_streams.LINE_BREAKS))
+            if result.was_cut and report is not None:
+                longest = translator.hp.src_max_len_infer
+                report(f"{one.name}, line {len(lines)} is cut to its first {longest} subwords")
+        return lines

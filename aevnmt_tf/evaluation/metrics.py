@@ -1,10 +1,10 @@
-"""Scores of translations through sacreBLEU, as it is and as papers report them.
+"""Scores of translations, computed by sacreBLEU.
 
-bleu, chrf, ter   as the sacrebleu command has them, with its options
-ter_13a           TER of text that the 13a tokenizer has tokenised, as the AEVNMT paper has it
-multi_bleu        BLEU of Moses-tokenised, lower-cased text, as multi-bleu.perl has it: what
-                  papers on Multi30k report
-rouge, accuracy, word_accuracy    TF-NMT's, see tf_nmt_metrics.py
+bleu, chrf, ter   the scores of the sacrebleu command, with its options
+ter_13a           TER on 13a-tokenised text, as in the AEVNMT paper
+multi_bleu        BLEU on Moses-tokenised, lower-cased text, as computed by multi-bleu.perl and
+                  reported in papers on Multi30k
+rouge, accuracy, word_accuracy    the metrics of TF-NMT, see tf_nmt_metrics.py
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,21 +35,21 @@ TITLES = {
     "beer": "BEER",
 }
 
-ACTIVE = 0.01  # a dimension of z is active where its posterior mean varies by more than this
+ACTIVE = 0.01  # a dimension of z is active if the variance of its posterior mean is above this
 
-Rows = list[list[float]]  # what sacreBLEU counts in each sentence
+Rows = list[list[float]]  # sacreBLEU's statistics, one row per sentence
 
 _TOKENIZERS = (
     *("13a", "none", "zh", "intl", "char", "ja-mecab", "ko-mecab", "spm"),
     *("flores101", "flores200", "spBLEU-1K"),
 )
 _bleu, _chrf, _ter = (partial(Setting, group=kind) for kind in DEFAULT)
-# sacreBLEU's own options; its command has dashes in the names. A group is a kind of metric.
+# The options of the sacrebleu command, with underscores. The group is the metric that reads it.
 OPTIONS = (
     _bleu("tokenize", str, None, "BLEU: the tokenizer (default: 13a)", _TOKENIZERS),
     _bleu("lowercase", bool, False, "BLEU: ignore case"),
     _bleu("smooth_method", str, "exp", "BLEU: smoothing", ("exp", "floor", "add-k", "none")),
-    _bleu("smooth_value", float, None, "BLEU: of floor and add-k", at_least=0),
+    _bleu("smooth_value", float, None, "BLEU: value for floor and add-k", at_least=0),
     _chrf("chrf_char_order", int, 6, "chrF: longest character n-gram", at_least=1),
     _chrf("chrf_word_order", int, 0, "chrF: longest word n-gram, 2: chrF++", at_least=0),
     _chrf("chrf_beta", int, 2, "chrF: weight of recall", at_least=1),
@@ -57,10 +57,10 @@ OPTIONS = (
     _chrf("chrf_whitespace", bool, False, "chrF: count spaces"),
     _ter("ter_case_sensitive", bool, False, "TER: do not ignore case"),
     _ter("ter_asian_support", bool, False, "TER: split Asian characters"),
-    _ter("ter_no_punct", bool, False, "TER: leave punctuation out"),
+    _ter("ter_no_punct", bool, False, "TER: remove punctuation"),
     _ter("ter_normalized", bool, False, "TER: tercom's own tokenisation"),
 )
-# Whose options a metric takes. multi_bleu is a fixed protocol and takes none.
+# The group of options that a metric reads. multi_bleu is a fixed protocol and reads none.
 _TAKES = {"bleu": "bleu", "chrf": "chrf", "ter": "ter", "ter_13a": "ter"}
 
 
@@ -69,15 +69,15 @@ class Protocol:
     """How translations are scored.
 
     Attributes:
-        options: sacreBLEU's options that differ from its defaults, by name; see OPTIONS.
-        language: of the translations, for multi_bleu.
+        options: Options of sacreBLEU that differ from the defaults, by name; see OPTIONS.
+        language: Language of the translations, for multi_bleu.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     language: str | None = None
 
     def of(self, name: str) -> dict[str, Any]:
-        """Return the options of a metric, as the arguments of sacreBLEU's class."""
+        """Return the options of a metric as arguments of sacreBLEU's class."""
         kind = _TAKES.get(name, "")
         return {
             option.name.removeprefix(f"{kind}_"): self.options[option.name]
@@ -86,21 +86,24 @@ class Protocol:
         }
 
     def check(self, names: Collection[str]) -> None:
-        """Raise a UserError where a metric cannot be computed or an option changes nothing."""
+        """Raise a UserError if a metric cannot be computed or an option has no effect."""
         for name in names:
             metric(name, protocol=self)
             prepared([], name=name, protocol=self)
         kinds = {_TAKES.get(name) for name in names}
         for option in OPTIONS:
             if option.name in self.options and option.group not in kinds:
-                raise UserError(f"--{option.name} is for {option.group}: add it to --metrics.")
+                raise UserError(
+                    f"--{option.name} has no effect without the metric {option.group}: add it "
+                    "to --metrics."
+                )
 
 
 PLAIN = Protocol()
 
 
 class MetricScore(NamedTuple):
-    """A corpus score with the signature that makes it comparable."""
+    """A corpus score with its signature."""
 
     value: float
     signature: str
@@ -116,13 +119,13 @@ def score(
     """Score translations against one reference each.
 
     Args:
-        hypotheses: translations, without subwords.
-        references: one for each translation.
-        names: some of NAMES.
-        protocol: how.
+        hypotheses: Translations without subwords.
+        references: One per translation.
+        names: Names of metrics, see NAMES.
+        protocol: How to score.
 
     Returns:
-        A MetricScore by name.
+        A MetricScore per name.
     """
     ours, theirs = list(hypotheses), list(references)
     how: dict[str, Any] = {"protocol": protocol}
@@ -133,7 +136,7 @@ def score(
 
 
 def signatures(names: Iterable[str] = ("bleu", "chrf")) -> dict[str, str]:
-    """Return sacreBLEU's signature of each score, for one reference."""
+    """Return sacreBLEU's signatures of metrics, for one reference."""
     return {name: score.signature for name, score in score(["a"], ["a"], names=names).items()}
 
 
@@ -144,13 +147,13 @@ def metric(
     protocol: Protocol = PLAIN,
     **options: Any,
 ) -> "Metric":
-    """Return sacreBLEU's metric of a name, for text that is `prepared`.
+    """Return the sacreBLEU metric of a name, for text that is `prepared`.
 
     Args:
-        name: one of NAMES.
-        references: one for each translation; the metric keeps what it needs of them.
-        protocol: how it counts.
-        options: further ones, of the metric's class.
+        name: One of NAMES.
+        references: One per translation, to be cached by the metric.
+        protocol: How to score.
+        options: Further arguments of the metric's class.
     """
     from sacrebleu import metrics
 
@@ -163,20 +166,22 @@ def metric(
         "ter_13a": metrics.TER,
         **tf_nmt_metrics.METRICS,
     }
+    if name in ("bleu", "multi_bleu"):
+        options["force"] = True  # tokenised text is fine: no advice to pass `force`
     if name == "multi_bleu":
-        options |= {"tokenize": "none", "smooth_method": "none", "force": True}
+        options |= {"tokenize": "none", "smooth_method": "none"}
     kept = None if references is None else [list(references)]
     try:
         made = classes.get(name, metrics.BLEU)(
             references=kept, **{**protocol.of(name), **options}
         )
-    except (RuntimeError, ImportError, OSError) as error:  # a tokenizer needs more than we have
+    except (RuntimeError, ImportError, OSError) as error:  # a tokenizer lacks a package or file
         raise UserError(f"sacreBLEU cannot compute {name}: {error}.") from None
     return made
 
 
 def check_names(names: Iterable[str], *, known: Sequence[str] = NAMES) -> None:
-    """Raise a UserError where a metric is not known."""
+    """Raise a UserError if a metric is unknown."""
     for name in names:
         if name not in known:
             hint = did_you_mean(name, known) or f": choose from {', '.join(known)}."
@@ -192,7 +197,7 @@ def prepared(
     if name != "multi_bleu":
         return lines
     if protocol.language is None:
-        raise UserError("multi_bleu needs the language of the text: give --language.")
+        raise UserError("the metric multi_bleu needs the target language: give --language.")
     from sacremoses import MosesTokenizer
 
     moses = MosesTokenizer(protocol.language)
@@ -200,11 +205,11 @@ def prepared(
 
 
 def tokeniser_13a() -> Callable[[str], str]:
-    """Return what puts single spaces between the words of a line, as sacreBLEU's 13a does."""
+    """Return a function that tokenises a line with sacreBLEU's 13a tokenizer."""
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
     tokenize = Tokenizer13a()
-    # No line separator of Unicode may survive: Java ends a line at more than a line feed.
+    # Unicode's line separators become spaces, because Java treats them as the end of a line.
     return lambda line: " ".join(tokenize(line).split())
 
 
@@ -215,35 +220,35 @@ def statistics(
     name: str,
     protocol: Protocol = PLAIN,
 ) -> Rows:
-    """Return what sacreBLEU counts in each sentence: a list of numbers per sentence.
+    """Return sacreBLEU's statistics: a list of numbers per sentence.
 
-    The scores of a set, of sets together and of resampled sets follow from these, so that the
-    slow part is done once.
+    Scores of a set, of several sets together and of resampled sets are computed from these, so
+    the slow part runs once.
 
     Args:
-        hypotheses: translations, any iterable: a progress bar may sit in it.
-        references: one for each translation.
-        name: one of NAMES.
-        protocol: how.
+        hypotheses: Translations; an iterable with a progress bar is fine.
+        references: One per translation.
+        name: One of NAMES.
+        protocol: How to score.
     """
     ours, theirs = (
         prepared(side, name=name, protocol=protocol) for side in (hypotheses, references)
     )
-    # Any: sacreBLEU asks for a sequence, and goes through it once.
+    # Any: the type is a sequence, but sacreBLEU iterates over it only once.
     counting: Any = metric(name, protocol=protocol)
     return counting._extract_corpus_statistics(ours, [list(theirs)])
 
 
 def from_statistics(rows: Rows, *, name: str, protocol: Protocol = PLAIN) -> MetricScore:
-    """Return the score that follows from the statistics of sentences."""
-    # The signature says how many references there are, so it needs to see one.
+    """Return the score computed from the statistics of sentences."""
+    # The signature contains the number of references, so the metric needs to see one.
     counted = metric(name, references=[""], protocol=protocol)
     value = counted._aggregate_and_compute(rows).score
     return MetricScore(value, signature(name, str(counted.get_signature()), protocol=protocol))
 
 
 def signature(name: str, plain: str, *, protocol: Protocol = PLAIN) -> str:
-    """Return sacreBLEU's signature with what was done to the text before it was counted."""
+    """Return sacreBLEU's signature, extended by the preprocessing of the text."""
     if name == "ter_13a":
         return plain.replace("tok:tercom", "tok:13a+tercom")
     if name == "multi_bleu":
@@ -259,7 +264,7 @@ def sentence_scores(
     name: str,
     protocol: Protocol = PLAIN,
 ) -> list[float]:
-    """Return the score of each sentence alone, as `sacrebleu --sentence-level` has it."""
+    """Return the score of each sentence, as `sacrebleu --sentence-level` computes it."""
     # A sentence may be too short for 4-grams.
     options: dict[str, Any] = (
         {"effective_order": True} if name in ("bleu", "multi_bleu") else {}
@@ -270,8 +275,8 @@ def sentence_scores(
 
 
 def active_units(locs: np.ndarray) -> int:
-    """Return how many dimensions of z are in use: variance of the posterior mean over 0.01.
+    """Return the number of active units: dimensions of locs [N, Z] with a variance above 0.01.
 
-    The measure of Burda et al. (2016), for locs [N, Z].
+    See Burda et al. (2016).
     """
     return int(np.sum(np.var(np.asarray(locs, dtype=np.float64), axis=0) > ACTIVE))

@@ -1,8 +1,9 @@
 """Is the difference between two systems more than chance? sacreBLEU's own paired tests.
 
-Their numbers are those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`, and as there the
-environment variable SACREBLEU_SEED changes the seed (12345). All but one: systems of equal
-score have p = 1 here, where sacreBLEU gives identical translations the lowest p that there is.
+The numbers equal those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`. As there, the
+environment variable SACREBLEU_SEED changes the seed (12345). There is one exception: systems
+with equal scores have p = 1 here, while sacreBLEU gives identical translations the lowest
+possible p.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import metrics
 
 KINDS = {"bootstrap": "bs", "ar": "ar"}
-LEVEL = 0.05  # a p-value that is no larger is called significant
+LEVEL = 0.05  # differences with a p-value up to this are significant
 
 
 def paired(
@@ -26,24 +27,24 @@ def paired(
     """Compare systems with the first one, the baseline, by one metric.
 
     Args:
-        systems: pairs of a name and the statistics of its sentences, see metrics.statistics.
-        name: one of metrics.NAMES.
-        kind: "bootstrap", paired bootstrap resampling, or "ar", approximate randomisation.
-        resamples: how many; None: sacreBLEU's 1,000 for bootstrap and 10,000 for ar.
-        protocol: of the metric.
+        systems: Pairs of a name and the statistics of its sentences, see metrics.statistics.
+        name: One of metrics.NAMES.
+        kind: "bootstrap" for paired bootstrap resampling, "ar" for approximate randomisation.
+        resamples: Number of resamples; None: sacreBLEU's 1,000 for bootstrap, 10,000 for ar.
+        protocol: How the metric scores.
 
     Returns:
-        A dict: the signature, and for each system its score, the p_value of the difference to
-        the baseline (None for the baseline), and with bootstrap the mean and half the width
-        of the 95 % interval of its resampled scores (`mean`, `ci`).
+        A dict with the signature and, per system, its score and the p_value of its difference
+        from the baseline (None for the baseline). With bootstrap, also the mean of the
+        resampled scores and half the width of their 95 % interval (`mean`, `ci`).
     """
     from sacrebleu.significance import PairedTest
 
     if len(systems) < 2:
-        raise UserError("a paired test needs two systems or more.")
+        raise UserError("a paired test needs at least two systems.")
     known = dict(systems)
     counted: Any = metrics.metric(name, references=[""], protocol=protocol)
-    # The counts are there already: a system is known by its label in place of its lines.
+    # The statistics already exist: a label stands in for the lines of its system.
     counted._extract_corpus_statistics = lambda lines, references: known[lines.label]
     lines: Any = [(label, _Lines(label, len(rows))) for label, rows in systems]
     test = PairedTest(
@@ -59,7 +60,7 @@ def paired(
     (title,) = (key for key in found if key != "System")
     baseline, *others = found[title]
     for result in others:
-        # No resampled difference of identical translations is larger than theirs, which is 0.
+        # The difference between identical translations is 0 in every resample.
         if result.score == baseline.score:
             result.p_value = 1.0
     return {
@@ -72,7 +73,7 @@ def paired(
 
 
 class _Lines:
-    """Stands for the translations of a system: only their number is asked for."""
+    """Stands for the translations of a system; PairedTest asks only for their number."""
 
     def __init__(self, label: str, length: int) -> None:
         self.label, self._length = label, length

@@ -1,8 +1,8 @@
-"""TF-NMT's metrics beside BLEU, as metrics of sacreBLEU: means over sentences, times 100.
+"""The metrics of TF-NMT other than BLEU, for sacreBLEU: means over sentences, times 100.
 
-rouge            ROUGE-L: F of the longest common subsequence, beta = precision / recall
-accuracy         sentences that are right
-word_accuracy    words that are right at their place, over the longer sentence
+rouge            ROUGE-L: F-measure of the longest common subsequence, beta = precision / recall
+accuracy         share of sentences that equal their reference
+word_accuracy    words equal to the reference at their position, over the longer length
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Rows = list[list[float]]
 
 
 class _SentenceMean(Metric):
-    """The mean of a number between 0 and 1 for each sentence."""
+    """The mean over sentences of a number between 0 and 1."""
 
     title = ""
 
@@ -25,7 +25,7 @@ class _SentenceMean(Metric):
             self._ref_cache = self._cache_references(references)
 
     def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """Return the number of a translation and its reference, both in words."""
+        """Return the score of a translation and its reference, both split into words."""
         raise NotImplementedError
 
     def _preprocess_segment(self, sent: str) -> str:
@@ -42,7 +42,7 @@ class _SentenceMean(Metric):
         return Score(self.title, 100.0 * total / max(count, 1.0))
 
     def _aggregate_and_compute(self, stats: Rows) -> Score:
-        some = len(stats) > 0  # an array, where approximate randomisation shuffles
+        some = len(stats) > 0  # approximate randomisation passes an array
         return self._compute_score_from_stats(np.sum(stats, axis=0) if some else (0.0, 0.0))
 
 
@@ -52,7 +52,7 @@ class RougeL(_SentenceMean):
     title = "ROUGE-L"
 
     def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """See the module."""
+        """Return the F-measure."""
         common = _longest_common(ours, theirs)
         if not common:
             return 0.0
@@ -62,24 +62,24 @@ class RougeL(_SentenceMean):
 
 
 class Accuracy(_SentenceMean):
-    """Whole sentences."""
+    """Accuracy of whole sentences."""
 
     title = "accuracy"
 
     def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """See the module."""
+        """Return whether the sentences are equal."""
         return float(ours == theirs)
 
 
 class WordAccuracy(_SentenceMean):
-    """Words at their places."""
+    """Accuracy of words at their positions."""
 
     title = "word accuracy"
 
     def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """See the module."""
+        """Return the share of correct words."""
         right = sum(one == other for one, other in zip(ours, theirs, strict=False))
-        # An empty sentence that should be empty is right.
+        # An empty translation of an empty reference is correct.
         return right / max(len(ours), len(theirs)) if ours or theirs else 1.0
 
 

@@ -1,7 +1,7 @@
-"""Systems that are evaluated: their translations of sets, and the scores of these.
+"""Systems under evaluation: their translations of the test sets, and the scores of these.
 
-The result of a system can be written as JSON. Its scores are not rounded, and "all" is the
-concatenation of the sets, also of one:
+The result of a system is a dict for JSON with unrounded scores. "all" is the concatenation of
+the sets, even if there is only one:
 
     {"name", "model", "weights", "model_type", "decoding", "seed",
      "sets": {NAME: {"lines", "source", "reference", "translations",
@@ -28,13 +28,13 @@ class System:
     """The translations of all sets by one system.
 
     Attributes:
-        name: of the system.
-        translations: lines by the name of the set.
-        about: what the result says of the system.
-        files: where the translations are kept, by the name of the set.
-        result: the scores; see `SystemScoring`.
-        statistics: what the scores were made of, by set and metric.
-        sentences: scores of sentences by external programs, by set and metric.
+        name: Name of the system.
+        translations: Translated lines by set.
+        about: Description of the system for the result.
+        files: Files that hold the translations, by set.
+        result: The scores; `SystemScoring` fills it in.
+        statistics: sacreBLEU's statistics by set and metric.
+        sentences: Scores of sentences by external programs, by set and metric.
     """
 
     name: str
@@ -51,9 +51,9 @@ class SystemScoring:
     """What systems are scored by.
 
     Attributes:
-        names: the metrics, of KNOWN.
-        protocol: how sacreBLEU scores.
-        programs: where METEOR and BEER are.
+        names: Names of metrics, see KNOWN.
+        protocol: How sacreBLEU scores.
+        programs: Where METEOR and BEER are.
     """
 
     names: Sequence[str]
@@ -62,18 +62,18 @@ class SystemScoring:
 
     @property
     def sacrebleu_names(self) -> list[str]:
-        """The metrics that are sacreBLEU's."""
+        """The metrics that sacreBLEU computes."""
         return [name for name in self.names if name in metrics.NAMES]
 
     def check(self) -> None:
-        """Raise a UserError where a metric cannot be computed."""
+        """Raise a UserError if a metric cannot be computed."""
         self.protocol.check(self.sacrebleu_names)
         self.programs.check(self.names)
 
     def __call__(
         self, system: System, sets: Sequence[EvaluationSet], *, report: Report = None
     ) -> None:
-        """Score a system's translations and put the result into it."""
+        """Score a system's translations and store the result in it."""
         described = {
             one.name: {
                 "lines": len(one),
@@ -88,7 +88,7 @@ class SystemScoring:
             system.statistics[ALL] = system.statistics[sets[0].name]
             together: Any = described[sets[0].name]["scores"]
         else:
-            # sacreBLEU's counts of all sets are those of each: they are not made again.
+            # The statistics of all sets are those of each set, and are not computed again.
             system.translations[ALL] = [t for s in sets for t in system.translations[s.name]]
             system.statistics[ALL] = {
                 name: [row for one in sets for row in system.statistics[one.name][name]]
@@ -104,7 +104,7 @@ class SystemScoring:
         }
 
     def _score(self, system: System, one: EvaluationSet, *, report: Report) -> Scores:
-        """Return the scores of one set by name."""
+        """Return the scores of one set, by metric."""
         lines, scores = system.translations[one.name], {}
         counted = system.statistics.setdefault(one.name, {})
         how: dict[str, Any] = {"protocol": self.protocol}

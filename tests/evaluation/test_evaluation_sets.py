@@ -62,7 +62,7 @@ def test_a_run_has_sets_of_its_own(corpus):
     assert [(s.name, s.sources[0]) for s in found] == [("a_test", "a one"), ("b_test", "b one")]
     found = evaluation_sets.of_run(settings(test_prefix=[one, one]), run=corpus)
     assert [s.name for s in found] == ["0_test", "1_test"]
-    with pytest.raises(UserError, match="has no test_prefix and no dev_prefix"):
+    with pytest.raises(UserError, match="neither test_prefix nor dev_prefix"):
         evaluation_sets.of_run(settings(), run=corpus)
 
 
@@ -85,5 +85,5 @@ def test_after_the_moses_pipeline_the_raw_text_is_scored(corpus):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "all", "\0"])
 def test_names_that_cannot_be_files(name):
-    with pytest.raises(UserError, match="cannot be the name"):
+    with pytest.raises(UserError, match="is not a valid name"):
         evaluation_sets.checked_name(name)

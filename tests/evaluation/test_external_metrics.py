@@ -143,17 +143,21 @@ def test_what_is_missing_is_said_before_anything_runs(tmp_path, jar):
     beer = program(tmp_path / "beer_2.0" / "beer", prints=BEER)
     beer.chmod(0o644)
     for programs, name, sentence in [
-        (Programs(), "meteor", "METEOR needs its program: give --meteor_jar"),
-        (Programs(), "beer", "BEER needs its program: give --beer"),
-        (Programs(meteor_jar="no/m.jar", java=java), "meteor", "no METEOR jar no/m.jar"),
+        (Programs(), "meteor", "meteor needs --meteor_jar"),
+        (Programs(), "beer", "beer needs --beer"),
+        (
+            Programs(meteor_jar="no/m.jar", java=java),
+            "meteor",
+            "--meteor_jar: there is no file no/m.jar",
+        ),
         (Programs(meteor_jar=str(jar), java=java), "meteor", "give --language"),
         (
             Programs(meteor_jar=str(jar), java="no-such-java", language="de"),
             "meteor",
-            "there is no program no-such-java: install a Java runtime, or give --java",
+            "--java: there is no program no-such-java",
         ),
-        (Programs(beer=str(tmp_path)), "beer", "there is no BEER program"),
-        (Programs(beer=str(beer)), "beer", "cannot be executed: chmod"),
+        (Programs(beer=str(tmp_path)), "beer", "--beer: there is no program"),
+        (Programs(beer=str(beer)), "beer", "is not executable: run chmod"),
     ]:
         with pytest.raises(UserError, match=sentence):
             programs.check([name])
@@ -170,9 +174,14 @@ def test_what_is_missing_is_said_before_anything_runs(tmp_path, jar):
             "failed with exit code 1: Error: no jarfile x.$",
         ),
         ("", 3, "", "METEOR failed with exit code 3.$"),
-        ("Meteor version: 1.5\n", 0, "", "METEOR printed 0 scores where 1 belong.$"),
-        (METEOR.replace("Segment 2", "Seg 2"), 0, "", "METEOR printed 2 scores where 3 belong"),
-        ("", 0, "Error: test and reference not same length\n", "belong: Error: test and ref"),
+        ("Meteor version: 1.5\n", 0, "", "METEOR printed 0 scores instead of 1.$"),
+        (METEOR.replace("Segment 2", "Seg 2"), 0, "", "METEOR printed 2 scores instead of 3"),
+        (
+            "",
+            0,
+            "Error: test and reference not same length\n",
+            "instead of 1: Error: test and ref",
+        ),
     ],
 )
 def test_a_program_that_fails(tmp_path, jar, prints, code, errors, sentence):

@@ -74,5 +74,5 @@ def test_defaults_and_one_system_alone(texts):
     assert "|bs:1000|" in found["signature"]
     assert found["systems"]["a"]["p_value"] is None
     assert found["systems"]["a"]["score"] == found["systems"]["b"]["score"]
-    with pytest.raises(UserError, match="two systems or more"):
+    with pytest.raises(UserError, match="at least two systems"):
         significance.paired([("a", rows)], name="bleu", kind="ar")

@@ -140,7 +140,7 @@ def test_source_target_posteriors_see_the_target():
 def test_the_command(in_use, diagnosis, tmp_path, monkeypatch, capsys):
     translator, sources, references = in_use
     monkeypatch.setattr(translators, "load", lambda run, **_: translator)
-    monkeypatch.setattr(loaded_models, "about_run", lambda *_, **__: {})
+    monkeypatch.setattr(loaded_models.Models, "_describe", lambda *_: None)
     for name, lines in (("x", sources), ("y", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     run = save_run(tmp_path / "run", beam_width=0)
@@ -167,15 +167,15 @@ def test_the_command(in_use, diagnosis, tmp_path, monkeypatch, capsys):
 
 def test_what_cannot_be_looked_at(in_use):
     translator, sources, references = in_use
-    with pytest.raises(UserError, match="two sentences or more"):
+    with pytest.raises(UserError, match="at least two sentences"):
         latent_use.diagnose(translator, ["a"], ["b"], decoding=GREEDY)
-    with pytest.raises(UserError, match="leave --z out"):
+    with pytest.raises(UserError, match="leave out --z"):
         latent_use.check(translator, Decoding(search="beam", z="zero"))
-    with pytest.raises(UserError, match="search by beam or greedy"):
+    with pytest.raises(UserError, match="--search beam or greedy"):
         latent_use.check(translator, Decoding(search="mbr"))
-    with pytest.raises(UserError, match="needs a model with z, and this one is cond"):
+    with pytest.raises(UserError, match="needs a model with z; a cond model has none"):
         latent_use.check(make("cond"), GREEDY)
-    with pytest.raises(UserError, match="not for an ensemble"):
+    with pytest.raises(UserError, match="not an ensemble"):
         latent_use.check(ensemble([translator, translator]), GREEDY)
 
 
