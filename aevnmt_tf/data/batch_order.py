@@ -8,7 +8,7 @@ tf.data's threads can hang a process that ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -23,9 +23,9 @@ Number: TypeAlias = "int | tf.Tensor"  # a whole number, known now or in the gra
 
 
 def random_order(
-    groups: int | np.ndarray | tf.Tensor, names: tf.Tensor, *, key: Sequence[Number]
+    groups: int | tf.Tensor, names: tf.Tensor, *, key: Sequence[Number]
 ) -> tf.Tensor:
-    """Return places 0, 1, ... of what has these names, by group, in random order inside each.
+    """Return the places 0, 1, ... of named items, by group and in random order inside each.
 
     The random bits are SplitMix64 (Steele et al. 2014): a few lines that are the same in every
     version of every library. They depend on the key and the name alone.
@@ -42,7 +42,7 @@ def random_order(
         state = _mixed(state + tf.cast(part, tf.uint64) + golden)
     bits = _mixed(state + tf.cast(names, tf.uint64) * golden)
     bits = tf.cast(_shifted(bits, GROUP_BITS + 1), tf.int64)
-    return tf.argsort(_captured(groups) * 2 ** (63 - GROUP_BITS) + bits, stable=True)
+    return tf.argsort(groups * 2 ** (63 - GROUP_BITS) + bits, stable=True)
 
 
 def _mixed(bits: tf.Tensor) -> tf.Tensor:
@@ -55,14 +55,6 @@ def _shifted(bits: tf.Tensor, places: int) -> tf.Tensor:
     return tf.bitwise.right_shift(bits, tf.constant(places, tf.uint64))
 
 
-def _captured(values: int | np.ndarray | tf.Tensor) -> int | tf.Tensor:
-    """Return an array as a tensor that a graph captures, not a constant in its definition."""
-    if isinstance(values, np.ndarray):
-        with tf.init_scope(), tf.device("CPU:0"):
-            return tf.constant(values)
-    return values
-
-
 @dataclass(frozen=True)
 class BatchStream:
     """Batches of equal size and similar lengths; an epoch has the same number every time.
@@ -73,10 +65,10 @@ class BatchStream:
     A pair of corpus c comes `ratios[c]` times an epoch. Of a ratio's fraction, 0.3 say, each
     epoch takes another sample without replacement: 30 % of the corpus, of every bucket alike.
 
-    Memory: an epoch is a list of candidates, pairs as often as they come. Per candidate there
-    are 4 bytes for the grouping by bucket, 4 for the order of the running epoch and 4 for that
-    of the next. Buckets are sorted one after the other, which takes some 40 bytes per pair of
-    one bucket.
+    Memory: an epoch is a list of candidates, pairs as often as they come. A candidate takes 4
+    bytes in the grouping by bucket, 4 in the running epoch, 4 in the next one and 4 more while
+    that is drawn. Buckets are sorted one after the other, which takes about 40 bytes per pair
+    of the largest one.
 
     Args:
         buckets: the bucket of each pair; a larger one holds the pairs of all smaller.  # [N]
@@ -87,60 +79,63 @@ class BatchStream:
         number: tells streams with the same seed apart.
     """
 
-    buckets: np.ndarray
-    corpus: np.ndarray
+    buckets: InitVar[np.ndarray]  # not kept: two arrays as long as the corpus
+    corpus: InitVar[np.ndarray]
     ratios: tuple[float, ...]
     batch_size: int
     seed: int
     number: int = 0
+    num_pairs: int = field(init=False)
     counts: np.ndarray = field(init=False, repr=False)  # candidates by bucket [K]
     batches: np.ndarray = field(init=False, repr=False)  # batches of an epoch by bucket [K]
-    _certain: np.ndarray | None = field(init=False, repr=False)  # of every epoch; None: each
-    _groups: np.ndarray = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
-    _sampled: np.ndarray = field(init=False, repr=False)  # places in a shuffled order by group
-    _members: np.ndarray = field(init=False, repr=False)  # candidates, grouped by bucket
-    _largest: np.ndarray = field(init=False, repr=False)  # the bucket of each batch
+    _certain: tf.Tensor | None = field(init=False, repr=False)  # of every epoch; None: each
+    _groups: tf.Tensor = field(init=False, repr=False)  # (corpus, bucket) as one number [N]
+    _sampled: tf.Tensor = field(init=False, repr=False)  # places in a shuffled order by group
+    _members: tf.Tensor = field(init=False, repr=False)  # candidates, grouped by bucket
+    _largest: tf.Tensor = field(init=False, repr=False)  # the bucket of each batch
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, buckets: np.ndarray, corpus: np.ndarray) -> None:
         """Work out what all epochs share."""
-        num_buckets = int(self.buckets.max(initial=-1)) + 1
+        num_pairs, num_buckets = len(buckets), int(buckets.max(initial=-1)) + 1
         if len(self.ratios) * num_buckets > 2**GROUP_BITS:
             raise ValueError("There are too many corpora and buckets.")
-        groups = self.corpus.astype(np.int16)
+        groups = corpus.astype(np.int16)
         groups *= np.int16(num_buckets)
-        groups += self.buckets.astype(np.int16)
+        groups += buckets.astype(np.int16)
         sizes = np.zeros((len(self.ratios), num_buckets), np.int64)  # [C, K]
-        for first in range(0, len(groups), _SLICE):
+        for first in range(0, num_pairs, _SLICE):
             part = groups[first : first + _SLICE]
             sizes += np.bincount(part, minlength=sizes.size).reshape(sizes.shape)
         whole = np.floor(self.ratios).astype(np.int64)  # [C]
         fractions = np.asarray(self.ratios, np.float64) - whole
         parts = np.array([_apportion(*pair) for pair in zip(sizes, fractions, strict=True)])
         counts = (whole[:, None] * sizes + parts).sum(0)  # [K]
-        certain, buckets = None, self.buckets
+        certain = None
         if (whole != 1).any():
-            pairs = np.arange(len(self.buckets), dtype=np.int32)
-            certain = np.repeat(pairs, whole[self.corpus])
-            buckets = self.buckets[certain]
+            certain = np.repeat(np.arange(num_pairs, dtype=np.int32), whole[corpus])
+            buckets = buckets[certain]
         sampled = _first_of_each(sizes.reshape(-1), parts.reshape(-1))
         # A place in a shuffled order by group is always of the same bucket.
         places = np.repeat(np.tile(np.arange(num_buckets), len(self.ratios)), parts.reshape(-1))
         buckets = np.concatenate([buckets.astype(np.int16), places.astype(np.int16)])
+        members = np.empty(len(buckets), np.int32)
+        ends = counts.cumsum()
+        for k in range(num_buckets):
+            members[ends[k] - counts[k] : ends[k]] = np.flatnonzero(buckets == k)
         # Batches are cut from the last candidate down.
         last = np.arange(counts.sum() - 1, -1, -self.batch_size)
-        largest = np.searchsorted(counts.cumsum(), last, side="right").astype(np.int32)
-        shared = dict(
-            counts=counts,
-            batches=np.bincount(largest, minlength=num_buckets),
-            _certain=certain,
-            _groups=groups if len(sampled) else groups[:0],
-            _sampled=sampled,
-            _members=np.concatenate(
-                [np.flatnonzero(buckets == k).astype(np.int32) for k in range(num_buckets)]
-                or [np.zeros(0, np.int32)]
-            ),
-            _largest=largest,
-        )
+        largest = np.searchsorted(ends, last, side="right").astype(np.int32)
+        with tf.device("CPU:0"):  # where tf.data runs; graphs capture tensors, not constants
+            shared = dict(
+                num_pairs=num_pairs,
+                counts=counts,
+                batches=np.bincount(largest, minlength=num_buckets),
+                _certain=None if certain is None else tf.constant(certain),
+                _groups=tf.constant(groups if len(sampled) else groups[:0]),
+                _sampled=tf.constant(sampled),
+                _members=tf.constant(members),
+                _largest=tf.constant(largest),
+            )
         for name, value in shared.items():
             object.__setattr__(self, name, value)
 
@@ -149,36 +144,47 @@ class BatchStream:
         """Batches of an epoch."""
         return int(self.batches.sum())
 
-    def epoch(self, epoch: Number) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the pairs [num_batches, batch_size] and buckets [num_batches] of an epoch."""
-        rows = self._shuffled(epoch)
+    def epoch(self, epoch: Number) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return the batches of an epoch, by bucket, and the order in which they come.
+
+        They are not put into this order here: that would take a second copy of all pairs.
+
+        Returns:
+            The pairs [num_batches, batch_size] and buckets [num_batches] of batches, and the
+            places of batches in their order [num_batches].
+        """
+        parts = self._shuffled(epoch)
         if self._certain is not None or len(self._sampled):
-            count = len(self.buckets)
-            parts = [tf.range(count) if self._certain is None else _captured(self._certain)]
-            if len(self._sampled):
-                key = (self.seed, self.number, epoch, 2)
-                groups = self._groups.astype(np.int64)
-                order = random_order(groups, tf.range(count, dtype=tf.int64), key=key)
-                parts.append(tf.gather(order, _captured(self._sampled)))
-            rows = tf.gather(tf.concat(parts, 0), rows)
+            candidates = self._candidates(epoch)
+            parts = [tf.gather(candidates, part) for part in parts]
         fillers = tf.fill([-int(self.counts.sum()) % self.batch_size], FILLER)
-        rows = tf.reshape(tf.concat([rows, fillers], 0), [self.num_batches, self.batch_size])
+        pairs = tf.concat([*parts, fillers], 0)
+        pairs = tf.reshape(pairs, [self.num_batches, self.batch_size])
         places = tf.range(self.num_batches, dtype=tf.int64)
         order = random_order(0, places, key=(self.seed, self.number, epoch, 1))
-        return tf.gather(rows, order), tf.gather(_captured(self._largest), order)
+        return pairs, self._largest, order
 
-    def _shuffled(self, epoch: Number) -> tf.Tensor:
-        """Return the candidates by bucket, the largest first, in random order inside each."""
+    def _candidates(self, epoch: Number) -> tf.Tensor:
+        """Return the pair of each candidate: those of every epoch, then the epoch's sample."""
+        pairs = tf.range(self.num_pairs) if self._certain is None else self._certain
+        if not len(self._sampled):
+            return pairs
+        key, names = (self.seed, self.number, epoch, 2), tf.range(self.num_pairs)
+        groups = tf.cast(self._groups, tf.int64)
+        order = random_order(groups, tf.cast(names, tf.int64), key=key)
+        return tf.concat([pairs, tf.gather(order, self._sampled)], 0)
+
+    def _shuffled(self, epoch: Number) -> list[tf.Tensor]:
+        """Return the candidates of each bucket in random order, the largest bucket first."""
         parts = list[tf.Tensor]()
-        members: tf.Tensor = _captured(self._members)
         key = (self.seed, self.number, epoch, 0)
         ends = self.counts.cumsum()
         for start, end in reversed([*zip(ends - self.counts, ends, strict=True)]):
             with tf.control_dependencies(parts[-1:]):  # one at a time, for the memory
-                bucket = tf.identity(members[start:end])
+                bucket = tf.identity(self._members[start:end])
                 order = random_order(0, tf.cast(bucket, tf.int64), key=key)
                 parts.append(tf.gather(bucket, tf.reverse(order, [0])))
-        return tf.concat(parts, 0) if parts else members
+        return parts
 
     def dataset(
         self,
@@ -202,29 +208,32 @@ class BatchStream:
             stride: from a segmentation of a pair to its next, in indices.
         """
         first_epoch, first_place = divmod(first_batch, self.num_batches)
+        plain = tf.autograph.experimental.do_not_convert
 
         def draw(epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            pairs, bucket = self.epoch(epoch)
+            pairs, buckets, order = self.epoch(epoch)
             start = tf.where(
                 tf.equal(epoch, first_epoch), tf.constant(first_place, tf.int64), 0
             )
-            return pairs[start:], bucket[start:], tf.fill([self.num_batches - start], epoch)
+            return pairs, buckets, order[start:], epoch
 
-        def cut(pairs: tf.Tensor, bucket: tf.Tensor, epoch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            pairs = tf.cast(pairs, tf.int64)
-            sample = (pairs + epoch) % samples
-            is_filler = tf.equal(pairs, FILLER)
-            pairs = tf.where(is_filler, pairs, pairs + offset + sample * stride)
-            pairs = tf.pad(pairs, [[0, 1]], constant_values=FILLER)
-            part = tf.range(len(columns))
-            return tf.gather(pairs, columns), tf.repeat(bucket, len(columns)), part
+        def batches(
+            pairs: tf.Tensor, buckets: tf.Tensor, order: tf.Tensor, epoch: tf.Tensor
+        ) -> tf.data.Dataset:
+            def cut(place: tf.Tensor) -> tuple[tf.Tensor, ...]:
+                rows = tf.cast(pairs[place], tf.int64)
+                sample = (rows + epoch) % samples
+                is_filler = tf.equal(rows, FILLER)
+                rows = tf.where(is_filler, rows, rows + offset + sample * stride)
+                rows = tf.pad(rows, [[0, 1]], constant_values=FILLER)
+                part = tf.range(len(columns))
+                return tf.gather(rows, columns), tf.repeat(buckets[place], len(columns)), part
 
-        plain = tf.autograph.experimental.do_not_convert
+            return tf.data.Dataset.from_tensor_slices(order).map(plain(cut))
+
         epochs = tf.data.Dataset.range(first_epoch, np.iinfo(np.int64).max)
         # The next epoch is drawn while this one is being trained on.
-        drawn = epochs.map(plain(draw)).prefetch(1)
-        batches = drawn.flat_map(lambda *epoch: tf.data.Dataset.from_tensor_slices(epoch))
-        return batches.map(plain(cut)).unbatch()
+        return epochs.map(plain(draw)).prefetch(1).flat_map(plain(batches)).unbatch()
 
 
 def _first_of_each(sizes: np.ndarray, parts: np.ndarray) -> np.ndarray:
@@ -309,7 +318,7 @@ class BatchOrder:
             first = self.first_batches(first_step)[number]
             options = dict(columns=columns, samples=samples, stride=stride)
             parts.append(stream.dataset(first, offset=offset, **options))
-            offset += len(stream.buckets)
+            offset += stream.num_pairs
         if len(parts) == 1:
             return parts[0]
         place = first_step % self.batches_per_epoch

@@ -59,15 +59,25 @@ class Corpus:
         """Return the corpus with each language's function applied to its lines, in a folder."""
         changed = {}
         for lang, lines in self.lines.items():
-            name = f"{self.name}.{self.endings[lang]}"
-            doing = "Writing" if functions[lang] is str else folder.name
-            results = mapped_lines(functions[lang], lines, doing=f"{doing} {name}")
-            changed[lang] = _written(results, folder / name)
+            path = folder / self.file_name(lang)
+            results = mapped_lines(functions[lang], lines, doing=f"{folder.name} {path.name}")
+            changed[lang] = _written(results, path)
         return dataclasses.replace(self, lines=changed)
 
-    def save(self, folder: Path) -> Corpus:
-        """Write the corpus' files into the folder; return the corpus that they hold."""
-        return self.map(dict.fromkeys(self.lines, str), folder)
+    def save(self, folder: Path, *, work: Path | None = None) -> None:
+        """Put the corpus' files into a folder: move those below `work`, copy others."""
+        for lang, lines in self.lines.items():
+            path, (first, _) = folder / self.file_name(lang), lines.parts[0]
+            if work in first.parents:
+                with disk_errors.explained(f"write {path}"):
+                    first.replace(path)
+                    atomic_writes.flush(folder)
+            else:
+                _written(track(lines, f"Writing {path.name}", total=len(lines)), path)
+
+    def file_name(self, lang: str) -> str:
+        """Return what the file of a language is called."""
+        return f"{self.name}.{self.endings[lang]}"
 
 
 def _written(lines: Iterable[str], path: Path) -> FileLines:
@@ -85,7 +95,7 @@ def mapped_lines(
     function: Callable[[str], str], lines: FileLines, *, doing: str
 ) -> Iterator[str]:
     """Yield the function of each line, in their order; many lines are shared by the cores."""
-    if function is str or len(lines) < FEW_LINES or num_cores() < 2:
+    if len(lines) < FEW_LINES or num_cores() < 2:
         yield from map(function, track(lines, doing, total=len(lines)))
         return
     chunks = iter(functools.partial(_next_lines, iter(lines)), [])
@@ -277,15 +287,12 @@ def clean(
     counts = dict(read=len(corpus), **dict.fromkeys([*faults, over], 0), kept=len(corpus))
     if corpus.kind not in CLEANED:
         return corpus, counts
-    names = {lang: f"{corpus.name}.{ending}" for lang, ending in corpus.endings.items()}
+    paths = {lang: folder / corpus.file_name(lang) for lang in corpus.lines}
     counts["kept"] = 0
     with contextlib.ExitStack() as stack:
         stack.enter_context(disk_errors.explained(f"write {folder}"))
         folder.mkdir(parents=True, exist_ok=True)
-        streams = [
-            stack.enter_context(atomic_writes.opened(folder / names[lang]))
-            for lang in corpus.lines
-        ]
+        streams = [stack.enter_context(atomic_writes.opened(path)) for path in paths.values()]
         rows = zip(*corpus.lines.values(), strict=True)
         for row in track(rows, f"Cleaning {corpus.name}", total=len(corpus)):
             sizes = list(map(count_words, row))
@@ -297,5 +304,5 @@ def clean(
                 counts["kept"] += 1
                 for stream, line in zip(streams, row, strict=True):
                     stream.write(f"{line}\n".encode())
-    kept = {lang: FileLines(((folder / names[lang], counts["kept"]),)) for lang in corpus.lines}
+    kept = {lang: FileLines(((path, counts["kept"]),)) for lang, path in paths.items()}
     return dataclasses.replace(corpus, lines=kept), counts

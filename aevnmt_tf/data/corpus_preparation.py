@@ -130,7 +130,7 @@ def _prepare(
     if tokenizers is None:
         tokenizers = _learn(hp, corpora, report=report)
     for corpus in corpora:
-        corpus.save(out)
+        corpus.save(out, work=work)
     shutil.rmtree(work, ignore_errors=True)
     text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
     made = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}

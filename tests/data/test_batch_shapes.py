@@ -16,7 +16,7 @@ def padded_tokens(x, y, shapes, *, batch_size):
     stream = BatchStream(
         assign(x, y, shapes=shapes), np.zeros(len(x), np.int32), (1.0,), batch_size, seed=1
     )
-    _, buckets = stream.epoch(0)
+    _, buckets, _ = stream.epoch(0)
     return batch_size * shapes[buckets.numpy()].sum()
 
 
