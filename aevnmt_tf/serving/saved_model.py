@@ -73,6 +73,10 @@ def export_runs(
     loaded, described = _load(runs, checkpoint=checkpoint, overrides=overrides or {})
     if loaded.hp.model_type == "vae":
         raise UserError(f"{runs[0]} is a vae, which translates nothing: it cannot be exported.")
+    if loaded.hp.language_model:
+        raise UserError(
+            f"{runs[0]} has language_model true and translates nothing: it cannot be exported."
+        )
     choices = signatures.Choices.of(loaded, **options)
     is_moses = loaded.hp.text_pipeline == "moses"
     return export(
@@ -141,8 +145,7 @@ def export(
 
     def write(folder):
         save(loaded, traced, folder)
-        sizes = batching.allowed_batch_sizes
-        counts.append(warmup.write(folder, made, translator=loaded, batch_sizes=sizes))
+        counts.append(warmup.write(folder, made, translator=loaded))
         batching_file.write(folder, batching)
         export_record.write(folder, described)
         if card is not None:

@@ -11,7 +11,6 @@ import tensorflow as tf
 from tensorflow_serving.apis import model_pb2, predict_pb2, prediction_log_pb2
 
 from aevnmt_tf import text
-from aevnmt_tf.cli.errors import UserError
 
 FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_RECORDS = 1000  # TensorFlow Serving's limit
@@ -19,46 +18,39 @@ LENGTHS = (5, 12, 24, 8)  # of sentences, in subwords
 FIRST_PIECE = 3 + 256  # after <unk>, <s>, </s> and the bytes
 
 
-def write(folder, signatures, *, translator, batch_sizes) -> int:
-    """Write a request for each signature and batch size; return how many.
+def write(folder, signatures, *, translator) -> int:
+    """Write one request of one row per signature; return their number.
+
+    Only the first call of a signature is slow, whatever its number of rows. Requests for other
+    batch sizes would delay a new version while the old one is busy.
 
     Args:
         folder: of the SavedModel.
         signatures: signatures.Signature by name.
-        translator: the translator whose subwords the sentences are made of.
-        batch_sizes: how many rows the requests have.
+        translator: the translator whose subwords the sentences consist of.
     """
-    count = len(signatures) * len(batch_sizes)
-    if count > MOST_RECORDS:
-        raise UserError(
-            f"{len(batch_sizes)} batch sizes of {len(signatures)} signatures are more than the "
-            f"{MOST_RECORDS} requests that a server warms up with: give fewer "
-            "--allowed_batch_sizes"
-        )
     path = Path(folder) / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    rows = max(batch_sizes)
     values: dict[str, list[Any]] = {
-        "source": sentences(translator.x_tokenizer, rows),
-        "target": sentences(translator.y_tokenizer, rows),
-        "seed": list(range(rows)),
+        "source": sentences(translator.x_tokenizer, 1),
+        "target": sentences(translator.y_tokenizer, 1),
+        "seed": [0],
     }
     with tf.io.TFRecordWriter(str(path)) as writer:
         for name, signature in signatures.items():
-            for size in batch_sizes:
-                inputs = {
-                    spec.name: tf.constant(values[spec.name][:size], spec.dtype)
-                    for spec in signature.inputs
-                }
-                writer.write(record(name, inputs).SerializeToString())
-    return count
+            inputs = {
+                spec.name: tf.constant(values[spec.name], spec.dtype)
+                for spec in signature.inputs
+            }
+            writer.write(record(name, inputs).SerializeToString())
+    return len(signatures)
 
 
 def record(signature_name, inputs) -> prediction_log_pb2.PredictionLog:
     """Return a request as a server logs it.
 
     Args:
-        signature_name: which signature is asked.
+        signature_name: the signature to run.
         inputs: tensors by name.
     """
     request = predict_pb2.PredictRequest(
@@ -71,7 +63,7 @@ def record(signature_name, inputs) -> prediction_log_pb2.PredictionLog:
 
 
 def sentences(tokenizer, count) -> list[bytes]:
-    """Made-up sentences of several lengths, out of the tokenizer's own subwords."""
+    """Return made-up sentences of several lengths that consist of the tokenizer's subwords."""
     first = FIRST_PIECE if tokenizer.vocab_size > 2 * FIRST_PIECE else text.EOS + 1
     usable = max(1, tokenizer.vocab_size - first)
     made = []

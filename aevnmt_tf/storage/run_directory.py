@@ -67,6 +67,11 @@ def settings_file(run: str | os.PathLike[str]) -> Path:
     """Return the file of a run's settings, without which it is no run."""
     path = Path(run) / HPARAMS
     if not path.is_file():
+        if any(path.parent.glob("saved_model.pb")) or any(path.parent.glob("*/saved_model.pb")):
+            raise UserError(
+                f"{run} is an exported SavedModel, not a training run: give the out_dir of the "
+                "run that it was exported from, or serve it with `aevnmt serve`."
+            )
         raise UserError(
             f"{run} is not a training run: it has no {HPARAMS}. Give the out_dir of a run."
         )

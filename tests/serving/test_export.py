@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 import aevnmt_tf
 from aevnmt_tf import export, translator
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.serving import batching_file, export_record, signatures, warmup
+from aevnmt_tf.serving import batching_file, export_record, signatures
 from aevnmt_tf.serving import saved_model as exporting
 from aevnmt_tf.storage import run_directory
 from tests import tiny_export, tiny_translator
@@ -227,12 +227,6 @@ def test_batch_sizes():
     ):
         with pytest.raises(UserError, match=sentence):
             batching_file.Batching(**options)
-
-
-def test_too_many_warm_up_requests(tmp_path):
-    with pytest.raises(UserError, match="more than the 1000 requests"):
-        made = {"serving_default": None}
-        warmup.write(tmp_path, made, translator=None, batch_sizes=range(1, 1002))
 
 
 def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):

@@ -59,6 +59,14 @@ def test_a_folder_without_settings_is_no_run(tmp_path):
     assert run_directory.settings_file(tmp_path) == tmp_path / "hparams.json"
 
 
+@pytest.mark.parametrize("given", ["", "7"])
+def test_an_export_is_not_taken_for_a_run(tmp_path, given):
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "saved_model.pb").touch()
+    with pytest.raises(UserError, match="exported SavedModel"):
+        run_directory.settings_file(tmp_path / given)
+
+
 def test_weights_come_back_and_those_of_another_shape_are_refused(tmp_path):
     def model(units):
         made = keras.Sequential([keras.layers.Dense(units)])

@@ -112,6 +112,7 @@ class Load:
         self._seconds: list[float] = []  # of good requests, since the last report
         self.problems: list[str] = []
         self._refused: Counter[int] = Counter()
+        self._taken_over: list[float] = []  # seconds from the publication of a version
 
     async def run(self, exchange: Exchange) -> dict:
         """Send for so many minutes; return a line per minute and a summary."""
@@ -129,7 +130,7 @@ class Load:
                 for number in range(self._args.clients)
             ]
             minutes, *_ = await asyncio.gather(
-                self._watch(end), self._exchange(exchange, end), *clients
+                self._watch(end), self._exchange(exchange, raw, end), *clients
             )
             url = httpx.URL(self._addresses["REST"]).join("/monitoring/prometheus/metrics")
             metrics = (await raw.get(url)).text
@@ -145,7 +146,11 @@ class Load:
             "requests": sum(line["requests"] for line in minutes),
             "refused": {str(code): number for code, number in sorted(self._refused.items())},
             "errors": len(self.problems),
-            "versions": {"published": exchange.number, "answered": len(set(answered))},
+            "versions": {
+                "published": exchange.number,
+                "answered": len(set(answered)),
+                "seconds_until_served": self._taken_over,
+            },
             "memory_mb_first_third": first,
             "memory_mb_last_third": last,
             "p50_ms": statistics.median(line["p50_ms"] for line in minutes),
@@ -180,10 +185,22 @@ class Load:
         if code != wanted:
             self.problems.append(f"{body[:60]!r} got {code}, not {wanted}")
 
-    async def _exchange(self, exchange: Exchange, end: float) -> None:
-        while time.monotonic() + self._args.exchange < end:
-            await asyncio.sleep(self._args.exchange)
-            await asyncio.to_thread(exchange.publish)
+    async def _exchange(self, exchange: Exchange, raw, end: float) -> None:
+        """Publish a version every --exchange seconds, and see how soon it is served."""
+        import httpx
+
+        health = httpx.URL(self._addresses["REST"]).join("/healthz")
+        is_served = True
+        next_one = time.monotonic() + self._args.exchange
+        while (now := time.monotonic()) < end:
+            if now >= next_one:
+                await asyncio.to_thread(exchange.publish)
+                published, is_served = now, False
+                next_one += self._args.exchange
+            if not is_served and (await raw.get(health)).json()["version"] == exchange.number:
+                self._taken_over.append(round(time.monotonic() - published, 1))
+                is_served = True
+            await asyncio.sleep(0.2)
 
     async def _watch(self, end: float) -> list[dict]:
         minutes = []
