@@ -18,7 +18,8 @@ Prints one line per pair, in order. Totals and perplexities go to stderr.
 
 A joint model has elbo, log_px and log_py only, a cond model log_py only. For a vnmt model, elbo
 is log_py - kl, and iw_log_py is a lower bound on log P(y|x). A vae model takes
---src only and has elbo, log_px, kl, iw_log_px and ess.
+--src only and has elbo, log_px, kl, iw_log_px and ess. A language model (language_model true)
+takes its text as --src; log_py is log P(y), which does not depend on another file.
 """
 
 import argparse
@@ -40,7 +41,11 @@ def parser() -> command.Parser:
     flags.add_run(p)
     kinds = "a file (not a language, as in train), plain or .gz; - reads stdin"
     p.add_argument("--src", required=True, metavar="FILE", help=f"source sentences: {kinds}")
-    p.add_argument("--tgt", metavar="FILE", help="target sentences: a file; none for a vae")
+    p.add_argument(
+        "--tgt",
+        metavar="FILE",
+        help="target sentences: a file; none for a vae or language model",
+    )
     p.add_argument(
         "--output", default="-", metavar="FILE", help="plain or .gz (default: stdout)"
     )

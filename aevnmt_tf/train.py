@@ -66,6 +66,8 @@ def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any
     ]
     if hp.model_type == "vae":  # which has nothing to serve
         lines = [next_commands.verb("sample", "--model", hp.out_dir, "--num", "5"), lines[1]]
+    if hp.language_model:
+        lines = [next_commands.verb("score", "--model", hp.out_dir, "--src", "FILE"), lines[1]]
     print("\n  ".join(["next:", *lines]))
 
 

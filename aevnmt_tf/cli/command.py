@@ -127,12 +127,16 @@ def _run(
 def _plain_warnings(prog: str) -> Iterator[None]:
     """Show a UserWarning as one line, without a place in the code."""
     original = warnings.formatwarning
+    shown: set[str] = set()  # settings are read more than once
 
     def one_line(
         message: Any, category: Any, filename: str, lineno: int, line: str | None = None
     ) -> str:
         if issubclass(category, UserWarning):
-            return f"{prog}: warning: {message}\n"
+            text = f"{prog}: warning: {message}\n"
+            is_new = text not in shown
+            shown.add(text)
+            return text if is_new else ""
         return original(message, category, filename, lineno, line)
 
     warnings.formatwarning = one_line

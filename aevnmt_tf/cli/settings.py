@@ -79,7 +79,8 @@ class Setting:
 
     def read(self, text: str) -> Any:
         """Return what a flag's text would be in a file; it is still to be checked."""
-        if text.lower() in ("null", "none") and (self.nullable or self.type is not str):
+        is_null = text.lower() in ("null", "none") and text not in self.choices
+        if is_null and (self.nullable or self.type is not str):
             return None
         if self.many and text.lstrip().startswith("["):
             try:

@@ -91,7 +91,6 @@ def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
 
 
 def _both(hp: Hparams, load_one: Callable[[str], Tokenizer]) -> dict[str, Tokenizer]:
-    # As in TF-NMT, the source's vocabulary is the one that is shared, the target's that of a
-    # language model.
-    first = load_one(hp.tgt if hp.language_model else hp.src)
+    # As in TF-NMT, the source's vocabulary is the one that is shared.
+    first = load_one(hp.src)
     return {hp.src: first, hp.tgt: first if hp.share_vocab else load_one(hp.tgt)}

@@ -78,7 +78,7 @@ def resolve(values: Mapping[str, Any], *, given: Container[str]) -> dict[str, An
         values["src"] = values["src"] or other.get(values["tgt"], "en")
         values["tgt"] = values["tgt"] or other.get(values["src"], "de")
     if values["language_model"]:
-        values |= _LANGUAGE_MODEL
+        values |= {**_LANGUAGE_MODEL, "src": values["tgt"]}
     if "decoder_style" not in given and any(values[k] != v for k, v in PAPER_FORM.items()):
         values["decoder_style"] = "tf_nmt"
     if values["num_encoder_layers"] != values["num_decoder_layers"]:
@@ -215,6 +215,13 @@ def _refuse_training(v: Mapping[str, Any]) -> None:
     if v["mdr_rate"] and v["gradient_accumulation_steps"] > 1:
         advice = "the multiplier follows the KL of one batch, so use larger batches"
         _exclude(v, "mdr_rate", "gradient_accumulation_steps", advice)
+    if v["consistency_weight"] and v["model_type"] == "vae":
+        advice = "it compares predictions of the target, which a vae does not have"
+        _exclude(v, "consistency_weight", "model_type", advice)
+    for name in ("num_train_samples", "objective"):
+        if v["consistency_weight"] and v[name] not in (1, "elbo"):
+            advice = "each of the two passes has one draw of z"
+            _exclude(v, "consistency_weight", name, advice)
     if v["KL_annealing_cycles"] > 1 and not v["KL_annealing_steps"]:
         advice = "a cycle is 2 x KL_annealing_steps long, so set both"
         _exclude(v, "KL_annealing_cycles", "KL_annealing_steps", advice)

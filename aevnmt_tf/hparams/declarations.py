@@ -122,6 +122,9 @@ _DECLARED: dict[str, tuple[Setting, ...]] = {
                 "words from z as a bag of words (not in the paper); 0: off", at_least=0),
         Setting("bow_target_weight", float, 0.0, "the same for the target words; 0: off",
                 at_least=0),
+        Setting("consistency_weight", float, 0.0, "weight of the symmetric KL between the "
+                "predictions of two passes with different noise (R-Drop; not in the paper); an "
+                "update takes twice as long; 0: one pass", at_least=0),
     ),
     "optimisation": (
         Setting("optimizer", str, "adam", "optimizer", ("adam", "sgd")),

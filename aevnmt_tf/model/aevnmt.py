@@ -29,7 +29,6 @@ from aevnmt_tf.nets import noise as random_numbers
 SOS = 1  # <s>; the text package fixes <unk> 0, <s> 1, </s> 2
 
 Batch = dict[str, tf.Tensor]  # x [B, Tx], x_len [B], y [B, Ty], y_len [B] and more; see data
-Counts = tuple[tf.Tensor, tf.Tensor, tf.Tensor]  # what OutputLayer.nll gives: three [B]
 
 
 class Rates(NamedTuple):
@@ -194,7 +193,12 @@ class Aevnmt(keras.Model):
         }
 
     def loss_terms(
-        self, batch: Batch, noise: nets.Noise | None = None, z: tf.Tensor | None = None
+        self,
+        batch: Batch,
+        noise: nets.Noise | None = None,
+        z: tf.Tensor | None = None,
+        *,
+        twins: bool = False,
     ) -> LossTerms:
         """Return the terms of the objective for each pair of a batch.
 
@@ -203,6 +207,7 @@ class Aevnmt(keras.Model):
             noise: what `noise` gives, or any part of it: a missing mask is no dropout, a
                 missing epsilon the posterior mean, missing weights of rows moving statistics.
             z: [B, Z] to use in place of a draw from q.
+            twins: whether rows b and B / 2 + b are the same pair, for its consistency.
         """
         noise = noise or {}
         sides = self.embed(batch)
@@ -214,10 +219,23 @@ class Aevnmt(keras.Model):
                 z = self.posterior.draw(q, noise.get("epsilon"))
             kl = self.prior.kl(q, self.prior(sides, noise=noise), z)
             r_divergence = self.r_divergence(sides, q, noise)
-        nll_x, correct_x, _ = self.source_nll(sides, batch, z, noise)
-        nll_y, correct_y, smoothing = self.target_nll(sides, batch, z, noise)
-        bags = self.bag_nll(batch, z)
-        return LossTerms(nll_x, nll_y, kl, r_divergence, correct_x, correct_y, smoothing, *bags)
+        nll_x, correct_x, *_ = self.source_nll(sides, batch, z, noise)
+        nll_y, correct_y, smoothing, consistency = self.target_nll(
+            sides, batch, z, noise, twins=twins
+        )
+        bow_x, bow_y = self.bag_nll(batch, z)
+        return LossTerms(
+            nll_x=nll_x,
+            nll_y=nll_y,
+            kl=kl,
+            r_divergence=r_divergence,
+            correct_x=correct_x,
+            correct_y=correct_y,
+            smoothing=smoothing,
+            bow_x=bow_x,
+            bow_y=bow_y,
+            consistency=consistency,
+        )
 
     def bag_nll(self, batch: Batch, z: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
         """Return -log P(bag|z) [B] of the source and of the target; 0 without such a net."""
@@ -243,11 +261,11 @@ class Aevnmt(keras.Model):
         batch: Batch,
         z: tf.Tensor | None = None,
         noise: nets.Noise | None = None,
-    ) -> Counts:
-        """Return -log P(x|z), words predicted right, and what label smoothing adds."""
+    ) -> nets.Counts:
+        """Return -log P(x|z), words predicted right, and more; see OutputLayer.nll."""
         f, lengths = sides["x"]
         if self.source_lm is None:
-            return (tf.zeros(tf.shape(lengths), tf.float32),) * 3
+            return (tf.zeros(tf.shape(lengths), tf.float32),) * 4
         noise = noise or {}
         prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
         h = self.source_lm(prefix, lengths, z, noise=noise)
@@ -260,11 +278,13 @@ class Aevnmt(keras.Model):
         batch: Batch,
         z: tf.Tensor | None = None,
         noise: nets.Noise | None = None,
-    ) -> Counts:
-        """Return -log P(y|x, z), words predicted right, and what label smoothing adds."""
+        *,
+        twins: bool = False,
+    ) -> nets.Counts:
+        """Return -log P(y|x, z), words predicted right, and more; see OutputLayer.nll."""
         (f, x_len), (e, y_len) = sides["x"], sides["y"]
         if self.decoder is None:
-            return (tf.zeros(tf.shape(x_len), tf.float32),) * 3
+            return (tf.zeros(tf.shape(x_len), tf.float32),) * 4
         noise = noise or {}
         # DEVIATION: neither the paper nor the authors' code drops words that the encoder reads;
         # the rate is 0 unless source_word_dropout says otherwise (Sennrich and Zhang, 2019).
@@ -276,7 +296,7 @@ class Aevnmt(keras.Model):
         # DEVIATION: neither the paper nor the authors' code drops anything here; the rate is 0
         # unless output_dropout says otherwise. The source LM's output layer is treated alike.
         features = _dropped(features, noise.get("out_y"))
-        return self.decoder.out_y.nll(features, batch["y"], y_len)  # Eq. (out-y)
+        return self.decoder.out_y.nll(features, batch["y"], y_len, twins=twins)  # Eq. (out-y)
 
     def _prefix(
         self, embedding: nets.Embedding, embedded: tf.Tensor, word_mask: tf.Tensor | None

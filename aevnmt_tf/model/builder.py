@@ -42,8 +42,13 @@ def build(
         **_joint_parts(hp, x_vocab_size, packed=packed),
         **_bags_of_words(hp, x_vocab_size, y_vocab_size),
     }
+    passes = 2 if hp.consistency_weight else 1
     model = cls(
-        **parts, rates=rates, seed=hp.random_seed, num_rows=hp.batch_size, name=hp.model_type
+        **parts,
+        rates=rates,
+        seed=hp.random_seed,
+        num_rows=passes * hp.batch_size,
+        name=hp.model_type,
     )
     if hp.init_op is not None:
         _initialize(model, hp)

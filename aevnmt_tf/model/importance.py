@@ -95,14 +95,25 @@ def weigh(
     z = model.posterior.draw(q, epsilon[..., : model.posterior.noise_size])  # [S, B, Z]
     shape = tf.shape(z)[:2]
     pairs, tiled, many = (_repeated(rows, shape[0]) for rows in (batch, sides, masks))
-    nll_x, correct_x, _ = _by_draw(model.source_nll(tiled, pairs, _rows(z), many), shape)
+    nll_x, correct_x, *_ = _by_draw(model.source_nll(tiled, pairs, _rows(z), many), shape)
     counts = model.target_nll(tiled, pairs, _rows(z), many)
-    nll_y, correct_y, smoothing = _by_draw(counts, shape)
+    nll_y, correct_y, smoothing, apart = _by_draw(counts, shape)
     kl = model.prior.kl(q, p, z)  # [B, Z], or [S, B, 1]
     kl = tf.broadcast_to(kl, tf.concat([shape, tf.shape(kl)[-1:]], axis=0))
     divergence = tf.broadcast_to(model.r_divergence(sides, q, masks), shape)
-    bags = _by_draw(model.bag_nll(pairs, _rows(z)), shape)
-    terms = LossTerms(nll_x, nll_y, kl, divergence, correct_x, correct_y, smoothing, *bags)
+    bow_x, bow_y = _by_draw(model.bag_nll(pairs, _rows(z)), shape)
+    terms = LossTerms(
+        nll_x=nll_x,
+        nll_y=nll_y,
+        kl=kl,
+        r_divergence=divergence,
+        correct_x=correct_x,
+        correct_y=correct_y,
+        smoothing=smoothing,
+        bow_x=bow_x,
+        bow_y=bow_y,
+        consistency=apart,
+    )
     log_ratio = p.log_prob(z) - q.log_prob(z)
     if own_proposal and model.prediction is not None:
         # q has seen y, so x has a proposal of its own.

@@ -25,6 +25,9 @@ class LossTerms(NamedTuple):
     smoothing: tf.Tensor  # [B]   what label smoothing adds to nll_y in training
     bow_x: tf.Tensor  # [B]   -log P(words of x|z); no part of the bound
     bow_y: tf.Tensor  # [B]   -log P(words of y|z); no part of the bound
+    # How far the predictions of two passes with different noise are apart: the mean of their
+    # two KLs, summed over y. 0 unless the pair stands twice in the batch.
+    consistency: tf.Tensor  # [B]
 
 
 # D(r, q) of Eq. (ELBO-D), by the name of r_train_mode: [B].
@@ -66,14 +69,17 @@ def extras(
     kl_weight: tf.Tensor | float = 1.0,
     bow_x_weight: float = 0.0,
     bow_y_weight: float = 0.0,
+    consistency_weight: float = 0.0,
 ) -> tf.Tensor:
     """Return what training minimises besides the bound: [B], or [S, B] for draws of z."""
     # DEVIATION: the paper does not say that D is annealed; the authors' code does it, and so do
     # we.
-    # DEVIATION: neither the paper nor the authors' code smooths labels or predicts bags of
-    # words; 0 unless label_smoothing and the weights of the bags say otherwise.
+    # DEVIATION: neither the paper nor the authors' code smooths labels, predicts bags of words
+    # or compares two passes (R-Drop, Liang et al., 2021); 0 unless label_smoothing and the
+    # weights say otherwise.
     bags = bow_x_weight * terms.bow_x + bow_y_weight * terms.bow_y
-    return terms.smoothing + bags + kl_weight * terms.r_divergence
+    twins = consistency_weight * terms.consistency
+    return terms.smoothing + bags + twins + kl_weight * terms.r_divergence
 
 
 def loss(
@@ -83,13 +89,12 @@ def loss(
     free_bits: float = 0.0,
     free_bits_for: str = "z",
     weight: tf.Tensor | None = None,
-    bow_x_weight: float = 0.0,
-    bow_y_weight: float = 0.0,
+    **weights: float,
 ) -> tf.Tensor:
     """Return what training minimises: [B].
 
-    With kl_weight 1, no free bits, no label smoothing and no bags of words it is minus the
-    bound of Eq. (ELBO-D).
+    With kl_weight 1, no free bits, no label smoothing and no `extras` it is minus the bound of
+    Eq. (ELBO-D).
 
     Args:
         terms: LossTerms.
@@ -98,8 +103,7 @@ def loss(
         free_bits_for: "z", for the whole of z, or "dimension", for each column of terms.kl;
             with "batch" in front, the mean over the batch is compared with free_bits.
         weight: [B], that of each sentence in this mean; None: they are equal.
-        bow_x_weight: of the source's bag of words.
-        bow_y_weight: of the target's.
+        **weights: of the other terms; see `extras`.
     """
     kl = terms.kl
     if not free_bits_for.endswith("dimension") and kl.shape[-1] != 0:  # 0: there is no z
@@ -108,14 +112,12 @@ def loss(
     if free_bits_for.startswith("batch"):
         # The sum over the batch is max(mean KL, free bits) for each sentence (Kingma et al.,
         # 2016); what a sentence adds to it follows from the batch.
-        weights = tf.ones_like(terms.nll_y) if weight is None else weight
-        total = tf.reduce_sum(weights[:, None] * kl, axis=0)
-        costs = tf.math.divide_no_nan(total, tf.reduce_sum(weights)) > free_bits
+        weight = tf.ones_like(terms.nll_y) if weight is None else weight
+        total = tf.reduce_sum(weight[:, None] * kl, axis=0)
+        costs = tf.math.divide_no_nan(total, tf.reduce_sum(weight)) > free_bits
         kl = tf.where(costs, kl, free_bits)
     elif free_bits > 0.0:  # an estimate of the KL may be negative, and counts as it is
         kl = tf.maximum(kl, free_bits)
     kl = tf.reduce_sum(kl, axis=-1)
-    others = extras(
-        terms, kl_weight=kl_weight, bow_x_weight=bow_x_weight, bow_y_weight=bow_y_weight
-    )
+    others = extras(terms, kl_weight=kl_weight, **weights)
     return terms.nll_x + terms.nll_y + kl_weight * kl + others

@@ -16,7 +16,7 @@ from aevnmt_tf.nets.latent_networks import (
     Sides,
 )
 from aevnmt_tf.nets.mean_normalisation import NormalisedGaussianNetwork
-from aevnmt_tf.nets.output_layer import OutputLayer
+from aevnmt_tf.nets.output_layer import Counts, OutputLayer
 from aevnmt_tf.nets.priors import (
     PRIORS,
     ConditionalPrior,
@@ -40,6 +40,7 @@ __all__ = [
     "Bahdanau",
     "BiGRU",
     "ConditionalPrior",
+    "Counts",
     "Decoder",
     "DecoderState",
     "Embedding",

@@ -83,7 +83,8 @@ class BoundsFunction:
                 kl = kl + kl_sum
                 rows = [(number, row) for row in batch["row"].numpy().tolist()]
                 posteriors.update(zip(rows, posterior, strict=True))
-        values = running_sums.means(totals, report_keys.names_for(self._model))
+        names = report_keys.names_for(self._model) - {"consistency"}  # there is one pass
+        values = running_sums.means(totals, names)
         if self._model.posterior is None:
             return Bounds(values)
         real = sorted(key for key in posteriors if key[1] >= 0)  # a filler's row is -1

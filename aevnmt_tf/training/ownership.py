@@ -20,7 +20,9 @@ SAME_MODEL = tuple(
 SAME_TRAINING = ("optimizer", "gradient_accumulation_steps", "ema_decay")
 
 # What is there or not, a net or a variable: 0 or null is another run than any other value.
-SAME_PARTS = ("bow_source_weight", "bow_target_weight", "mdr_rate", "embed_prefix")
+SAME_PARTS = ("bow_source_weight", "bow_target_weight", "mdr_rate", "consistency_weight") + (
+    "embed_prefix",
+)
 
 # What the run's subword models are made from.
 FROM_TEXT = tuple(setting.name for setting in hparams.GROUPS["text"]) + (

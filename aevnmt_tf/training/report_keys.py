@@ -22,15 +22,15 @@ class ReportKey(NamedTuple):
 
 _X, _Z, _R, _MDR = ("source_lm",), ("posterior",), ("prediction",), ("mdr_weight",)
 _Y = ("decoder",)
-_BOW_X, _BOW_Y = ("bow_x",), ("bow_y",)
+_BOW_X, _BOW_Y, _TWINS = ("bow_x",), ("bow_y",), ("consistency_weight",)
 KEYS = {
     "loss": ReportKey(
         "loss",
         (),
         "what training minimises, in nats: nll_x + nll_y with label smoothing + kl_weight *"
-        " (KL beyond free_bits + r_divergence) + the bags of words with their weights; dev_loss"
-        " is the same without dropout. With objective iwae, minus the importance-weighted"
-        " bound; dev_loss stays that of the ELBO",
+        " (KL beyond free_bits + r_divergence) + the bags of words and consistency with their"
+        " weights; dev_loss is the same without dropout and consistency. With objective iwae,"
+        " minus the importance-weighted bound; dev_loss stays that of the ELBO",
     ),
     "elbo": ReportKey("loss", _X + _Z, "-(nll_x + nll_y + kl): the bound itself, in nats"),
     "iw_log_pxy": ReportKey(
@@ -44,6 +44,9 @@ KEYS = {
     "perplexity_y": ReportKey("loss", _Y, "exp(nll_y_per_token)"),
     "accuracy_x": ReportKey("loss", _X, "share of source tokens that are the likeliest"),
     "accuracy_y": ReportKey("loss", _Y, "share of target tokens that are the likeliest"),
+    "consistency": ReportKey(
+        "loss", _TWINS, "mean KL between the predictions of two passes, in nats; training only"
+    ),
     "kl": ReportKey("latent", _Z, "KL(q(z|.) || p(z)), in nats"),
     "kl_weight": ReportKey("latent", _Z, "the annealing weight of the last update"),
     "mdr_weight": ReportKey("latent", _MDR, "the Lagrange multiplier of mdr_rate"),

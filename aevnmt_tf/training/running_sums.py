@@ -25,8 +25,8 @@ SUMMED = (
     "correct_y",
     "gradient_norm",
 )
-# The same for nets that only some models have: they follow where the report has their key.
-SUMMED_IF_THERE = ("bow_x", "bow_y")
+# The same for what only some models have: they follow where the report has their key.
+SUMMED_IF_THERE = ("bow_x", "bow_y", "consistency")
 LATEST = ("kl_weight", "learning_rate")
 
 
@@ -112,6 +112,7 @@ def sums_of(batch: Batch, terms: LossTerms, loss: tf.Tensor) -> Sums:
         "r_divergence": terms.r_divergence,
         "bow_x": terms.bow_x,
         "bow_y": terms.bow_y,
+        "consistency": terms.consistency,
         "correct_x": terms.correct_x,
         "correct_y": terms.correct_y,
         "x_tokens": tf.cast(batch["x_len"], tf.float32),

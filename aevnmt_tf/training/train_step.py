@@ -25,12 +25,12 @@ from aevnmt_tf.model.objective import LossTerms
 from aevnmt_tf.nets import noise as random_numbers
 from aevnmt_tf.training import report_keys, schedules
 from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
-from aevnmt_tf.training.running_sums import Sums, sums_of
+from aevnmt_tf.training.running_sums import SUMMED_IF_THERE, Sums, sums_of
 
 Batch = models.Batch
 # What `fit` shows, and what each number is a mean over.
 FIT_MEANS = dict.fromkeys(("loss", "elbo", "nll_x", "nll_y", "kl", "r_divergence"), "pairs")
-FIT_MEANS |= {"bow_x": "pairs", "bow_y": "pairs"}
+FIT_MEANS |= dict.fromkeys(SUMMED_IF_THERE, "pairs")
 FIT_MEANS |= {"accuracy_x": "x_tokens", "accuracy_y": "y_tokens"}
 COUNTERS = ("batches", "updates", "pending_pairs", "mdr_weight")
 
@@ -42,6 +42,7 @@ class TrainableAevnmt(models.Aevnmt):
     takes_several_draws = False
     mono_corpus: int | None = None  # the corpus of sentences without a translation
     mdr_weight: tf.Variable | None = None  # the Lagrange multiplier of mdr_rate
+    consistency_weight: float | None = None  # None: one pass per update
 
     def prepare_training(self, hp: Hparams, *, jit_compile: bool) -> None:
         """Set the objective and the schedules; create every variable that training needs.
@@ -70,8 +71,9 @@ class TrainableAevnmt(models.Aevnmt):
         self.num_train_samples = hp.num_train_samples
         self.is_importance_weighted = hp.objective == "iwae"
         self.iwae_loss: Callable[..., tf.Tensor] = functools.partial(
-            importance.iwae_loss, **bag_weights(hp)
+            importance.iwae_loss, **extra_weights(hp)
         )
+        self.consistency_weight = hp.consistency_weight or None
         several = self.num_train_samples > 1 or self.is_importance_weighted
         self.takes_several_draws = several and self.posterior is not None
         self._refuse_replicas()
@@ -180,7 +182,7 @@ class TrainableAevnmt(models.Aevnmt):
     ) -> tuple[LossTerms, tf.Tensor]:
         """Return the terms of the objective, means over the draws of z, and the loss [B]."""
         if not self.takes_several_draws:
-            terms = self.loss_terms(batch, noise)
+            terms = self.loss_terms(batch, noise, twins=self.consistency_weight is not None)
             return terms, self.objective(terms, kl_weight=kl_weight, weight=batch["weight"])
         draws = importance.weigh(self, batch, noise["epsilon"], own_proposal=False, noise=noise)
         terms = LossTerms(*(tf.reduce_mean(term, axis=0) for term in draws.terms))
@@ -213,6 +215,8 @@ class TrainableAevnmt(models.Aevnmt):
         """
         if self.mono_corpus is not None:
             batch = without_targets(batch, corpus=self.mono_corpus)
+        if self.consistency_weight is not None:
+            batch = with_twins(batch, num_rows=self.num_rows // 2)
         kl_weight = self.kl_weight(self.updates.read_value())
         learning_rate = self.learning_rate(self.updates.read_value())
         noise = self.noise(batch, self.batches)
@@ -278,13 +282,27 @@ def objective_of(hp: Hparams) -> Callable[..., tf.Tensor]:
         objective.loss,
         free_bits=hp.free_bits,
         free_bits_for=hp.free_bits_for,
-        **bag_weights(hp),
+        **extra_weights(hp),
     )
 
 
-def bag_weights(hp: Hparams) -> dict[str, Any]:
-    """Return the weights of the bags of words, as objective.extras calls them."""
-    return {"bow_x_weight": hp.bow_source_weight, "bow_y_weight": hp.bow_target_weight}
+def extra_weights(hp: Hparams) -> dict[str, Any]:
+    """Return the weights of terms besides the bound, as objective.extras calls them."""
+    return {
+        "bow_x_weight": hp.bow_source_weight,
+        "bow_y_weight": hp.bow_target_weight,
+        "consistency_weight": hp.consistency_weight,
+    }
+
+
+def with_twins(batch: Batch, *, num_rows: int) -> Batch:
+    """Return every pair of a batch twice, as two halves of 2 B rows, each with half its weight.
+
+    The copies have rows of their own in a global batch of 2 num_rows, so their noise differs.
+    """
+    copy = {**batch, "row": batch["row"] + num_rows}
+    twins = {name: tf.concat([batch[name], copy[name]], axis=0) for name in batch}
+    return {**twins, "weight": 0.5 * twins["weight"]}
 
 
 def _counter(name: str) -> tf.Variable:

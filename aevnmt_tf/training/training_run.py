@@ -107,9 +107,7 @@ def _make_loop(
     with strategy.scope():
         model = train_step.build(hp, x_tokenizer.vocab_size, y_tokenizer.vocab_size)
         if hp.embed_prefix is not None:
-            # A language model has the target's vocabulary alone.
-            first = hp.tgt if hp.language_model else hp.src
-            sides = [(model.emb_x, x_tokenizer, first), (model.emb_y, y_tokenizer, hp.tgt)]
+            sides = [(model.emb_x, x_tokenizer, hp.src), (model.emb_y, y_tokenizer, hp.tgt)]
             for table, tokenizer, lang in sides[: 1 if hp.share_vocab else 2]:
                 words = tokenizer.pieces(range(GIVEN_FROM, tokenizer.vocab_size)).numpy()
                 path = f"{hp.embed_prefix}.{lang}"

@@ -156,7 +156,7 @@ class ScoreJob(CorpusJob):
     format: str = "tsv"
     samples: int = 10
     seed: int = 1
-    has_target: bool = True  # pairs, and not a sentence with itself, for a vae
+    has_target: bool = True  # pairs, and not a sentence with itself
 
     def load(self) -> LoadedJob:
         """Load the model."""
@@ -170,8 +170,11 @@ class LoadedScore:
 
     def __init__(self, job: ScoreJob, translator: "Translator") -> None:
         needs_target = translator.model.decoder is not None
-        if needs_target and not job.has_target:
-            raise UserError("--tgt is missing: only a vae model scores sentences alone.")
+        # A language model scores the target, which may stand in for the source.
+        if needs_target and not job.has_target and not translator.hp.language_model:
+            raise UserError(
+                "--tgt is missing: only a vae and a language model score sentences alone."
+            )
         if job.has_target and not needs_target:
             raise UserError(
                 f"{job.runs[0]} is a vae, which scores sentences alone: leave --tgt out."

@@ -42,6 +42,12 @@ def test_a_flag_reads_checks_and_names_itself():
         parsed(SHARE, "--top_p", "2")
 
 
+def test_none_is_a_value_where_it_is_a_choice():
+    tokenize = Setting("tokenize", str, None, "the tokenizer", ("13a", "none"))
+    assert parsed(tokenize, "--tokenize", "none") == {"tokenize": "none"}
+    assert parsed(tokenize, "--tokenize", "null") == {"tokenize": None}
+
+
 def test_help_shows_the_default():
     parser = argparse.ArgumentParser()
     for setting in (LIMIT, SHARE, IS_ON, NAMES):

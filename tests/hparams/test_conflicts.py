@@ -66,6 +66,10 @@ def consistent(draw):
         v.pop("mdr_rate", None)
     if v.get("mdr_rate"):
         v.pop("free_bits", None)
+    if v.get("consistency_weight"):
+        v.pop("num_train_samples", None)
+        v.pop("objective", None)
+        v.pop("model_type", None)
     if not v.get("KL_annealing_steps"):
         v.pop("KL_annealing_cycles", None)
     if v.get("prior") == "mixture":
@@ -191,6 +195,15 @@ def test_no_value_whatever_gives_anything_but_settings_or_a_sentence(name, value
         ({"objective": "iwae", "free_bits": 1.0}, ("objective", "free_bits")),
         ({"mdr_rate": 5.0, "free_bits": 1.0}, ("mdr_rate", "free_bits")),
         ({"mdr_rate": 5.0, "objective": "iwae"}, ("mdr_rate", "objective")),
+        ({"consistency_weight": 1.0, "objective": "iwae"}, ("consistency_weight", "objective")),
+        (
+            {"consistency_weight": 1.0, "num_train_samples": 2},
+            ("consistency_weight", "num_train_samples"),
+        ),
+        (
+            {"consistency_weight": 1.0, "model_type": "vae"},
+            ("consistency_weight", "model_type"),
+        ),
         ({"KL_annealing_cycles": 2}, ("KL_annealing_cycles", "KL_annealing_steps")),
         (
             {"model_type": "vae", "z_inference_from": "source_target"},

@@ -96,9 +96,9 @@ def logits_of(model, output, batch, z, monkeypatch):
     seen = []
     nll = output.nll
 
-    def spy(features, *arguments):
+    def spy(features, *arguments, **options):
         seen.append(output(features).numpy())
-        return nll(features, *arguments)
+        return nll(features, *arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(output, "nll", spy)

@@ -95,6 +95,7 @@ def terms():
         smoothing=tf.zeros([2]),
         bow_x=tf.zeros([2]),
         bow_y=tf.zeros([2]),
+        consistency=tf.constant([0.5, 4.0]),
     )
 
 
@@ -107,6 +108,7 @@ def test_elbo_by_hand():
     [
         ({}, [11.875, 28.0]),
         ({"kl_weight": 0.0}, [11.0, 22.0]),
+        ({"consistency_weight": 2.0, "kl_weight": 0.5}, [12.4375, 33.0]),
         ({"kl_weight": 0.5}, [11.4375, 25.0]),
         ({"free_bits": 2.0}, [13.125, 28.0]),
         ({"free_bits": 2.0, "kl_weight": 0.5}, [12.0625, 25.0]),

@@ -13,6 +13,7 @@ from aevnmt_tf import export, train, translate, translator
 from aevnmt_tf.data.demo_corpus import write_demo
 from tests import tiny_run
 from tests.hparams.test_tf_nmt_names import RECIPE, RECIPES
+from tests.serving.running import running_server, strict
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,7 +49,7 @@ def flags(folder, out_dir, recipe, **more):
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))
-def test_a_recipe_trains_resumes_translates_and_is_exported(tmp_path, capsys, recipe):
+def test_a_recipe_trains_resumes_translates_and_is_served(tmp_path, capsys, recipe):
     folder = tmp_path / "corpus"
     tiny_run.write_corpus(folder)
     write_vocabularies(folder, special=False)  # they get <unk>, <s> and </s>
@@ -78,6 +79,9 @@ def test_a_recipe_trains_resumes_translates_and_is_exported(tmp_path, capsys, re
     found = served.signatures["serving_default"](source=tf.constant(sources))
     expected = translator.load(str(tmp_path / "run")).translate(sources)
     assert [text.decode() for text in found["translation"].numpy()] == expected
+    with running_server(tmp_path / "export") as server:
+        reply = strict(server.predict({"instances": sources}))["predictions"]
+    assert [row["translation"] for row in reply] == expected
 
 
 def test_vectors_of_embed_prefix_stay_as_they_are(tmp_path):

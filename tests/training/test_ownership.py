@@ -169,7 +169,12 @@ def test_no_permission_is_a_sentence(settings, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("bow_target_weight", 0.5), ("mdr_rate", 2.0), ("embed_prefix", "glove")],
+    [
+        ("bow_target_weight", 0.5),
+        ("mdr_rate", 2.0),
+        ("consistency_weight", 2.0),
+        ("embed_prefix", "glove"),
+    ],
 )
 def test_a_part_that_the_run_has_not_is_refused_and_its_settings_stay(
     run, settings, tmp_path, name, value

@@ -164,7 +164,9 @@ def test_compiled_and_not_are_the_same_step():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", [["sgd", "adam", "accumulation", "compiled"], ["lstm"]])
+@pytest.mark.parametrize(
+    "names", [["sgd", "adam", "accumulation", "compiled"], ["lstm"], ["consistency"]]
+)
 def test_one_device_and_two_make_the_same_update(names):
     script = Path(__file__).with_name("two_devices.py")
     done = subprocess.run([sys.executable, script, *names], capture_output=True, text=True)

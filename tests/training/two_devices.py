@@ -34,6 +34,7 @@ CASES = {
         "pass_hidden_state": True,
         "max_gradient_norm": 0.5,
     },
+    "consistency": {"optimizer": "sgd", "learning_rate": 0.5, "consistency_weight": 2.0},
     "compiled": {"optimizer": "sgd", "learning_rate": 0.5, "jit_compile": "true"},
 }
 

@@ -9,13 +9,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from aevnmt_tf.nets.cells import Cell, ready, transposed
-from aevnmt_tf.nets.decoder.bahdanau import (
-    Memory,
-    attention_gradient,
-    attention_weights,
-    context,
-)
-from aevnmt_tf.nets.matrix_products import project, times
+from aevnmt_tf.nets.decoder.bahdanau import Additive, Memory, context
+from aevnmt_tf.nets.matrix_products import times
 from aevnmt_tf.nets.recurrent import arrays, write
 
 
@@ -89,9 +84,10 @@ def _forward(
     cell: Cell,
 ) -> _Kept:
     parts, steps = ready(cell.parts(w.recurrent_kernel)), tf.shape(x)[0]
+    score = (w.query_kernel, w.v)
 
     def body(t: tf.Tensor, h: tf.Tensor, kept: tuple) -> tuple:
-        attention = attention_weights(tf.matmul(h, w.query_kernel), source, w.v)
+        attention = Additive.weights(Additive.query(h, score), source, score)
         c = context(attention, source)  # Eq. (att)
         inputs = x[t] + tf.matmul(_dropped(c, dropout, t), w.context_kernel)
         new, saved = cell.step(inputs, h, parts, w.bias)  # Eq. (dec)
@@ -117,39 +113,38 @@ def _backward(
     """Return gradients of x, start, keys, values and the weights, in this order."""
     (d_states, d_contexts), attention, saved = d_outputs, kept.attention, kept.saved
     before = tf.concat([start[None], kept.states[:-1]], axis=0)  # [T, B, H]
-    queries = project(before, w.query_kernel)  # [T, B, H]
+    score = (w.query_kernel, w.v)
+    queries = Additive.query(before, score)  # [T, B, H]
     parts = transposed(cell.parts(w.recurrent_kernel))
     context_kernel, query_kernel = transposed([w.context_kernel, w.query_kernel])
 
-    def body(
-        t: tf.Tensor, d_h: tf.Tensor, d_keys: tf.Tensor, d_v: tf.Tensor, written: tuple
-    ) -> tuple:
+    def body(t: tf.Tensor, d_h: tf.Tensor, sums: tuple, written: tuple) -> tuple:
         d_x, d_inner, d_h = cell.gradient(
             d_h + d_states[t], before[t], [s[t] for s in saved], parts, w.bias
         )
         d_context = times(d_x, context_kernel, columns=source.values.shape[-1])
         d_context = _dropped(d_context, dropout, t) + d_contexts[t]
-        d_query, more_keys, more_v = attention_gradient(
-            d_context, queries[t], attention[t], source, w.v
+        d_query, sums = Additive.gradient(
+            d_context, queries[t], attention[t], source, score, sums
         )
         d_h += times(d_query, query_kernel, columns=d_h.shape[-1])
         written = write(written, t, (d_x, d_inner, d_query, d_context))
-        return t - 1, d_h, d_keys + more_keys, d_v + more_v, written
+        return t - 1, d_h, sums, written
 
-    zeros = [tf.zeros_like(v) for v in (start, source.keys, w.v)]
-    _, d_start, d_keys, d_v, written = tf.while_loop(
+    zeros = (tf.zeros_like(start), Additive.no_sums(source, score))
+    _, d_start, sums, written = tf.while_loop(
         lambda t, *_: t >= 0, body, (tf.shape(before)[0] - 1, *zeros, arrays(before, 4))
     )
     d_x, d_inner, d_query, d_context = (array.stack() for array in written)
     inputs = kept.contexts if dropout is None else kept.contexts * dropout
+    d_keys, d_score = Additive.sentence_gradients(before, d_query, sums, score)
     d_kernel, d_bias = cell.weight_gradients(before, saved, d_x, d_inner)
     return (
         d_x,
         d_start,
         d_keys,
         tf.einsum("tbi,tbh->bih", attention, d_context),
-        tf.einsum("tbh,tbg->hg", before, d_query),
-        d_v,
+        *d_score,
         tf.einsum("tbh,tbg->hg", inputs, d_x),
         d_kernel,
         *(() if d_bias is None else (d_bias,)),

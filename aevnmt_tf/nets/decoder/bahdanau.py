@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.matrix_products import compute, project
 
+Tensors = tuple[tf.Tensor, ...]
+
 
 class Memory(NamedTuple):
     """A source sentence as the decoder sees it; fixed while decoding."""
@@ -23,6 +25,11 @@ class Memory(NamedTuple):
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Bahdanau(keras.layers.Layer):
     """attention(s, t; theta_bahd) without biases."""
+
+    @property
+    def score(self) -> "Score":
+        """How keys and states are compared over whole sentences; see `in_sentence`."""
+        return Additive()
 
     def __init__(self, *, memory_size: int, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -63,6 +70,10 @@ class Bahdanau(keras.layers.Layer):
         query = project(query, compute(self, self.query_kernel))
         return attention_weights(query, memory, compute(self, self.v))
 
+    def in_sentence(self, memory: Memory) -> tuple[Memory, Tensors]:
+        """Return a memory and weights for `score`, computed once for all words."""
+        return memory, (compute(self, self.query_kernel), compute(self, self.v))
+
     def call(
         self, state: tf.Tensor, memory: Memory, *, shared: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -90,7 +101,7 @@ def attention_weights(query: tf.Tensor, memory: Memory, v: tf.Tensor) -> tf.Tens
 
 def masked_softmax(scores: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """Return the softmax of scores [..., Tx] where the mask is true, 0 elsewhere."""
-    exact = tf.cast(scores, tf.float32)
+    exact = tf.cast(scores, tf.float32) if scores.dtype.size < 4 else scores
     weights = tf.nn.softmax(tf.where(mask, exact, exact.dtype.min))
     return tf.cast(weights, scores.dtype)
 
@@ -105,18 +116,116 @@ def flat_weights(weights: tf.Tensor) -> tf.Tensor:
     return tf.reshape(weights, [-1, tf.shape(weights)[-1]])
 
 
-def attention_gradient(
-    d_context: tf.Tensor, query: tf.Tensor, weights: tf.Tensor, memory: Memory, v: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return gradients with respect to the query [B, H], the keys [B, Tx, H] and v [H]."""
-    # [B, Tx, H], cheaper to compute again than to keep for each step.
-    inner = tf.tanh(memory.keys + query[:, None])
+class Additive:
+    """Bahdanau's score and its gradient; weights are W_query [H, H] and v [H]."""
+
+    projects = True  # whether the first weight makes a query of a state
+
+    @staticmethod
+    def query(state: tf.Tensor, w: Tensors) -> tf.Tensor:
+        """Return what is compared with the keys, for states [B, H] or [T, B, H]."""
+        return tf.matmul(state, w[0]) if state.shape.rank == 2 else project(state, w[0])
+
+    @staticmethod
+    def weights(query: tf.Tensor, memory: Memory, w: Tensors) -> tf.Tensor:
+        """Return weights [B, Tx] for queries [B, H]."""
+        return attention_weights(query, memory, w[1])
+
+    @staticmethod
+    def no_sums(memory: Memory, w: Tensors) -> Tensors:
+        """Return what `gradient` adds to, over all steps of a sentence, before the first."""
+        shape = tf.shape(memory.mask)
+        return tf.zeros_like(memory.keys), tf.zeros(shape, w[1].dtype), tf.zeros_like(w[1])
+
+    @staticmethod
+    def gradient(
+        d_context: tf.Tensor,
+        query: tf.Tensor,
+        weights: tf.Tensor,
+        memory: Memory,
+        w: Tensors,
+        sums: Tensors,
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Return the gradient of the query [B, H], and the sums with this step's part.
+
+        With a_i = tanh(key_i + query) and d_i, the gradient of score i, both the query's and
+        the keys' are sums of d_i v (1 - a_i^2). The constants are taken out of the sums, which
+        spares passes over [B, Tx, H].
+        """
+        # [B, Tx, H], cheaper to compute again than to keep for each step.
+        inner = tf.tanh(memory.keys + query[:, None])
+        d_scores = scores_gradient(d_context, weights, memory)  # [B, Tx]
+        squares = inner * inner * d_scores[:, :, None]  # [B, Tx, H]
+        total = tf.reduce_sum(d_scores, axis=1, keepdims=True)  # [B, 1]
+        d_query = w[1] * (total - tf.reduce_sum(squares, axis=1))
+        d_v = tf.matmul(_rows(inner), tf.reshape(d_scores, [-1, 1]), transpose_a=True)[:, 0]
+        return d_query, (sums[0] + squares, sums[1] + d_scores, sums[2] + d_v)
+
+    @staticmethod
+    def sentence_gradients(
+        states: tf.Tensor, d_queries: tf.Tensor, sums: Tensors, w: Tensors
+    ) -> tuple[tf.Tensor, Tensors]:
+        """Return gradients of the keys [B, Tx, H] and the weights.
+
+        For states and d_queries [T, B, H], and the sums after the last step.
+        """
+        squares, d_scores, d_v = sums
+        d_keys = w[1] * (d_scores[:, :, None] - squares)
+        return d_keys, (tf.einsum("tbh,tbg->hg", states, d_queries), d_v)
+
+
+class Multiplicative:
+    """Luong's score, the product of key and state, and its gradient; it has no weights."""
+
+    projects = False
+
+    @staticmethod
+    def query(state: tf.Tensor, _: Tensors) -> tf.Tensor:
+        """Return the state: see Additive."""
+        return state
+
+    @staticmethod
+    def weights(query: tf.Tensor, memory: Memory, _: Tensors) -> tf.Tensor:
+        """See Additive."""
+        scores = tf.matmul(memory.keys, query[:, :, None])[:, :, 0]
+        return masked_softmax(scores, memory.mask)
+
+    @staticmethod
+    def no_sums(memory: Memory, _: Tensors) -> Tensors:
+        """See Additive."""
+        return (tf.zeros_like(memory.keys),)
+
+    @staticmethod
+    def gradient(
+        d_context: tf.Tensor,
+        query: tf.Tensor,
+        weights: tf.Tensor,
+        memory: Memory,
+        _: Tensors,
+        sums: Tensors,
+    ) -> tuple[tf.Tensor, Tensors]:
+        """See Additive."""
+        d_scores = scores_gradient(d_context, weights, memory)
+        d_query = tf.matmul(d_scores[:, None], memory.keys)[:, 0]
+        return d_query, (sums[0] + d_scores[:, :, None] * query[:, None],)
+
+    @staticmethod
+    def sentence_gradients(
+        states: tf.Tensor, d_queries: tf.Tensor, sums: Tensors, _: Tensors
+    ) -> tuple[tf.Tensor, Tensors]:
+        """See Additive."""
+        del states, d_queries
+        return sums[0], ()
+
+
+Score = Additive | Multiplicative
+
+
+def scores_gradient(d_context: tf.Tensor, weights: tf.Tensor, memory: Memory) -> tf.Tensor:
+    """Return the gradient of the scores [B, Tx], for that of the context [B, 2H]."""
     d_weights = tf.matmul(memory.values, d_context[:, :, None])[:, :, 0]  # [B, Tx]
     mean = tf.reduce_sum(weights * d_weights, axis=-1, keepdims=True)
-    d_scores = weights * (d_weights - mean)  # [B, Tx]
-    d_inner = d_scores[:, :, None] * (v * (1.0 - inner * inner))  # [B, Tx, H]
-    d_v = tf.matmul(_rows(inner), tf.reshape(d_scores, [-1, 1]), transpose_a=True)[:, 0]
-    return tf.reduce_sum(d_inner, axis=1), d_inner, d_v
+    return weights * (d_weights - mean)
 
 
 def _rows(inner: tf.Tensor) -> tf.Tensor:

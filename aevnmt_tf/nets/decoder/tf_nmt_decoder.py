@@ -10,7 +10,6 @@ The AttentionWrapper with input feeding (attention_architecture standard):
 GNMT's and the one without attention are in nets/tf_nmt/.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -18,8 +17,14 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
 from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, Step
-from aevnmt_tf.nets.matrix_products import compute
-from aevnmt_tf.nets.recurrent import Noise, arrays, outputs_of, write
+from aevnmt_tf.nets.decoder.input_feeding import (
+    FeedingWeights,
+    Form,
+    LayerWeights,
+    run_input_feeding,
+)
+from aevnmt_tf.nets.matrix_products import compute, project
+from aevnmt_tf.nets.recurrent import Noise, outputs_of
 from aevnmt_tf.nets.tf_nmt.attention_mechanisms import MECHANISMS
 
 
@@ -110,41 +115,63 @@ class TfNmtDecoder(Decoder):
         noise: Noise | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
-        return self.unroll(self.step, self.units, inputs, memory, state, noise)
+        name = "feeds" if self.output_attention else "outputs"
+        kernel = compute(self, self.att_layer.kernel)
+        (features,), attention = self.feed_sentence(
+            inputs, memory, state, noise, attention_kernel=kernel, wanted=(name,)
+        )
+        return features, attention
 
-    def unroll(
+    def feed_sentence(
         self,
-        step: Callable[..., Step],
-        size: int,
         inputs: tf.Tensor,
         memory: Memory,
         state: DecoderState,
         noise: Noise | None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return what a step gives for each word: features [B, Ty, size] and attention."""
-        noise = noise or {}
-        inputs = tf.transpose(compute(self, inputs), [1, 0, 2])  # [Ty, B, E]
-        masks = {
-            layer.name: tf.transpose(compute(self, noise[layer.name]), [1, 0, 2])
-            for layer in self.grus
-            if layer.name in noise
-        }
+        *,
+        attention_kernel: tf.Tensor | None,
+        wanted: tuple[str, ...],
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Run the layers that `state` has states of over sentences.
 
-        def body(t: tf.Tensor, state: DecoderState, kept: tuple) -> tuple:
-            now = {name: mask[t] for name, mask in masks.items()}
-            features, state, attention = step(inputs[t], memory, state, dropout=now)
-            return t + 1, state, write(kept, t, (features, attention))
+        Args:
+            inputs: [B, Ty, E], the words.
+            memory: of `begin`.
+            state: of `begin`, for the layers to run.
+            noise: masks by layer name.
+            attention_kernel: W_att, or None where contexts are fed as they are.
+            wanted: fields of Fed.
 
-        steps = tf.shape(inputs)[0]
-        _, _, kept = tf.while_loop(
-            lambda t, *_: t < steps,
-            body,
-            (0, state, arrays(inputs, 2)),
-            maximum_iterations=steps,  # XLA: bounds what the gradient keeps
+        Returns:
+            what is wanted [B, Ty, ...], and attention [B, Ty, Tx].
+        """
+        words, masks, layers = compute(self, inputs), [], []
+        for k, layer in enumerate(self.grus[: len(state.hidden)]):
+            kernel, recurrent, bias, second = layer.weights_of()
+            mask = None
+            if noise and layer.name in noise:
+                mask = compute(self, noise[layer.name])
+            if k == 0:  # reads [e_{j-1}, a_{j-1}]
+                if mask is not None:
+                    words *= mask[..., : self.input_size]
+                    mask = mask[..., self.input_size :]
+                x = project(words, kernel[: self.input_size], bias)  # [B, Ty, 3H]
+                kernel, bias = kernel[self.input_size :], None
+            masks.append(None if mask is None else time_first(mask))
+            layers.append(LayerWeights(kernel, bias, recurrent, second))
+        source, score = self.bahd.in_sentence(memory)
+        residual = tuple(self.is_residual(k) for k in range(len(layers)))
+        found, attention = run_input_feeding(
+            time_first(x),
+            tuple(compute(self, hidden) for hidden in state.hidden),
+            state.feed,
+            source,
+            FeedingWeights(tuple(layers), score, attention_kernel),
+            masks,
+            form=Form(self.grus[0].cell, self.bahd.score, self.units, residual),
+            wanted=wanted,
         )
-        features, attention = (tf.transpose(a.stack(), [1, 0, 2]) for a in kept)
-        features = tf.ensure_shape(features, [None, None, size])
-        return features, tf.stop_gradient(attention)
+        return [time_first(each) for each in found], time_first(attention)
 
     def step(
         self,
@@ -212,3 +239,8 @@ class TfNmtDecoder(Decoder):
     def is_residual(self, k: int) -> bool:
         """Return whether layer k (from 0) adds its input to its output."""
         return k >= self.num_layers - self.residual_layers
+
+
+def time_first(sequence: tf.Tensor) -> tf.Tensor:
+    """Return [T, B, ...] of [B, T, ...], or the other way around."""
+    return tf.transpose(sequence, [1, 0, 2])

@@ -13,7 +13,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory, attention_weights, masked_softmax
+from aevnmt_tf.nets.decoder.bahdanau import (
+    Bahdanau,
+    Memory,
+    Multiplicative,
+    Score,
+    Tensors,
+    attention_weights,
+    masked_softmax,
+)
 from aevnmt_tf.nets.matrix_products import compute, project
 
 
@@ -31,13 +39,28 @@ class NormedBahdanau(Bahdanau):
     def weights_for(self, query: tf.Tensor, memory: Memory) -> tf.Tensor:
         """See Bahdanau."""
         kernel, bias = (compute(self, weight) for weight in (self.query_kernel, self.bias))
-        v = self.gain * self.v * tf.math.rsqrt(tf.reduce_sum(tf.square(self.v)))
-        return attention_weights(project(query, kernel, bias), memory, compute(self, v))
+        return attention_weights(project(query, kernel, bias), memory, self.normed())
+
+    def normed(self) -> tf.Tensor:
+        """Return g v / |v|."""
+        return compute(
+            self, self.gain * self.v * tf.math.rsqrt(tf.reduce_sum(tf.square(self.v)))
+        )
+
+    def in_sentence(self, memory: Memory) -> tuple[Memory, Tensors]:
+        """See Bahdanau; b is added to the keys."""
+        with_bias = memory._replace(keys=memory.keys + compute(self, self.bias))
+        return with_bias, (compute(self, self.query_kernel), self.normed())
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Luong(Bahdanau):
     """Luong's `general` score."""
+
+    @property
+    def score(self) -> Score:
+        """See Bahdanau."""
+        return Multiplicative()
 
     def build(self, *_: Any) -> None:
         """Create memory_kernel [M, H]."""
@@ -50,6 +73,10 @@ class Luong(Bahdanau):
         scores = tf.matmul(self.scaled(rows), memory.keys, transpose_b=True)  # [B, K, Tx]
         weights = masked_softmax(scores, memory.mask[:, None])
         return weights if query.shape.rank == 3 else weights[:, 0]
+
+    def in_sentence(self, memory: Memory) -> tuple[Memory, Tensors]:
+        """See Bahdanau."""
+        return memory._replace(keys=self.scaled(memory.keys)), ()
 
     def scaled(self, query: tf.Tensor) -> tf.Tensor:
         """Return what the keys are multiplied with."""

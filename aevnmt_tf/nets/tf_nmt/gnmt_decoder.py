@@ -60,10 +60,15 @@ class GnmtDecoder(TfNmtDecoder):
         noise: Noise | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder: word by word for the bottom layer, then one layer after another."""
-        size = self.units + self.memory_size
         bottom = state._replace(hidden=state.hidden[:1])
-        both, attention = self.unroll(self._bottom, size, inputs, memory, bottom, noise)
-        t, c = tf.split(both, [self.units, self.memory_size], axis=-1)
+        (t, c), attention = self.feed_sentence(
+            inputs,
+            memory,
+            bottom,
+            noise,
+            attention_kernel=None,
+            wanted=("outputs", "contexts"),
+        )
         if not self.new_context:
             c = tf.concat([state.feed[:, None], c[:, :-1]], axis=1)
         return self.climb_sentence(t, state.hidden, noise, first=1, beside=c), attention
@@ -78,24 +83,6 @@ class GnmtDecoder(TfNmtDecoder):
         dropout: Noise | None = None,
     ) -> Step:
         """See TfNmtDecoder."""
-        both, bottom, attention = self._bottom(
-            inputs, memory, state, shared=shared, dropout=dropout
-        )
-        t, c = tf.split(both, [self.units, self.memory_size], axis=-1)
-        context = c if self.new_context else state.feed
-        t, above = self.climb(t, state.hidden, dropout, first=1, beside=context)
-        return t, DecoderState((*bottom.hidden, *above), c), attention
-
-    def _bottom(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        *,
-        shared: bool = False,
-        dropout: Noise | None = None,
-    ) -> Step:
-        """Return [t_j^1; c_j], the state of the bottom layer, and attention."""
         first = self.grus[0]
         inputs = tf.concat([compute(self, inputs), state.feed], axis=-1)
         if dropout:
@@ -103,4 +90,6 @@ class GnmtDecoder(TfNmtDecoder):
         hidden = first.step(inputs, state.hidden[0])
         t = hidden[..., : self.units]
         c, attention = self.bahd(t, memory, shared=shared)
-        return tf.concat([t, c], axis=-1), DecoderState((hidden,), c), attention
+        context = c if self.new_context else state.feed
+        t, above = self.climb(t, state.hidden, dropout, first=1, beside=context)
+        return t, DecoderState((hidden, *above), c), attention
