@@ -17,7 +17,7 @@ from aevnmt_tf.cli import command
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.machine import tune_for_throughput
 
-from . import machine, report
+from . import machine, profiling, report
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         flags.add_argument(
             f"--{name}", type=_positive, default=default, metavar="N", help=sentence
         )
+    flags.add_argument("--profile", action="store_true", help="add where the time goes")
     flags.add_argument("--json", action="store_true", help="print JSON")
     return flags
 
@@ -106,6 +107,13 @@ def measure(translator, lines: list[str], args: argparse.Namespace) -> dict:
         results[name] = throughput(translator, lines, decoding, repeats=args.repeats)
     alone = lines[:: max(1, len(lines) // args.single)][: args.single]
     results[f"latency_{beam}"] = latency(translator, alone, searches[f"{beam}_natural"])
+    if args.profile:
+        for name in ("greedy_natural", f"{beam}_natural"):
+            decoding = searches[name]
+            results[f"profile_{name}"] = profiling.profile(
+                lambda decoding=decoding: list(translator.stream(lines, decoding=decoding)),
+                steps=1,
+            )
     results["peak_memory_mb"] = round(machine.peak_memory_mb(), 1)
     return results
 

@@ -26,7 +26,7 @@ def _shown(value) -> str:
         return f"{value:,}"
     if isinstance(value, list):
         return " ".join(map(_cell, value)) or "none"
-    return str(value)
+    return _cell(value)
 
 
 def _cell(value) -> str:

@@ -17,8 +17,9 @@ from pathlib import Path
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command
 
-from . import machine, report
+from . import machine, profiling, report
 
+PROFILED = 10  # steps under the profiler
 COUNTED = ("source_tokens", "target_tokens", "position_pairs")
 
 
@@ -27,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     flags = command.Parser("train", __doc__, prog="tools/benchmark.py train")
     flags.add_argument("--steps", type=int, default=30, help="how many steps to time")
     flags.add_argument("--warm_up", type=int, default=5, help="steps before timing")
+    flags.add_argument("--profile", action="store_true", help="add where the time goes")
     flags.add_argument("--json", action="store_true", help="print JSON")
     hparams.add_flags(flags)
     return flags
@@ -40,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         prepared = ensure_prepared(hp, Path(folder) / "text", report=lambda sentence: None)
         before = machine.gemm_gflops()
-        results = measure(prepared, steps=args.steps, warm_up=args.warm_up)
+        results = measure(
+            prepared, steps=args.steps, warm_up=args.warm_up, profiled=args.profile
+        )
         description = machine.description()
     results["gemm_gflops"] = max(before, description["gemm_gflops"])
     used = results["useful_gflop"] / results["seconds"]
@@ -49,10 +53,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def measure(prepared, *, steps: int, warm_up: int) -> dict:
+def measure(prepared, *, steps: int, warm_up: int, profiled: bool) -> dict:
     """Times `steps` training steps after the first `warm_up` and after each new shape.
 
     What the others took over the median is `compile_seconds`: tracing, and with XLA compiling.
+    With `profiled`, PROFILED steps on the last batch follow under TensorFlow's profiler.
     """
     import tensorflow as tf
 
@@ -82,6 +87,10 @@ def measure(prepared, *, steps: int, warm_up: int) -> dict:
     counted = {name: int(value) for name, value in counts.items()}
     tokens = counted["source_tokens"] + counted["target_tokens"]
     total = sum(seconds)
+    profile = {}
+    if profiled:
+        found = profiling.profile(lambda: train(batch)["loss"].numpy(), steps=PROFILED)
+        profile = {"profile": found}
     return {
         "model_type": hp.model_type,
         "jit_compile": train_step.resolve_jit(hp.jit_compile),
@@ -99,6 +108,7 @@ def measure(prepared, *, steps: int, warm_up: int) -> dict:
         "compile_seconds": max(0.0, sum(first) - len(first) * statistics.median(seconds)),
         "num_shapes": len(shapes),
         "peak_memory_mb": machine.peak_memory_mb(),
+        **profile,
     }
 
 
