@@ -44,3 +44,21 @@ def test_a_loop_of_products_is_found(profiling):
     assert found["loops, matrix products"]["ops_per_step"] == 7
     assert found["outside, matrix products"]["ops_per_step"] == 1
     assert sum(part["share"] for part in found.values()) == pytest.approx(1, abs=1e-3)
+
+
+def test_kernels_of_a_compiled_loop(profiling):
+    """One product and one copy of the counter outside; product, tanh and counter inside."""
+    matrix = tf.ones([64, 64])
+
+    @tf.function(jit_compile=True)
+    def step(start):
+        return tf.while_loop(
+            lambda n, _: n < 7,
+            lambda n, m: (n + 1, tf.tanh(tf.matmul(m, m) + 1.0)),
+            (0, tf.matmul(start, start)),
+        )[1]
+
+    hlo = step.experimental_get_compiler_ir(matrix)(stage="optimized_hlo")
+    found = profiling.kernels(hlo)
+    assert found["kernels_per_iteration"] == [3]
+    assert 1 <= found["kernels_outside_loops"] <= 2  # whether the counter is copied is XLA's

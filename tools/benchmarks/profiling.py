@@ -25,6 +25,10 @@ KINDS = (
 CONTAINERS = re.compile("While|PartitionedCall|^If$|^StatelessIf|Case$|^_?Arg$|^_?Retval$")
 LOOP = re.compile(r"(^|/)while(_\d+)?/")  # a scope that TensorFlow gives to a loop
 
+# XLA's text of a module: an instruction, and those that launch no kernel.
+INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%\S+ = (?:\(.*?\)|\S+) ([\w\-]+)\(", re.MULTILINE)
+FREE = {"parameter", "get-tuple-element", "tuple", "constant", "bitcast", "while"}
+
 
 class Op(NamedTuple):
     """One execution of an op."""
@@ -88,3 +92,27 @@ def shares(ops: list[Op], *, steps: int) -> dict:
 def kind_of(op_type: str) -> str:
     """Return what kind of work a type of op does."""
     return next((kind for kind, types in KINDS if types.search(op_type)), "element-wise")
+
+
+def kernels(hlo: str) -> dict:
+    """Count the kernels of a module that XLA has compiled.
+
+    A GPU launches them one after the other, which bounds the time of a step from below.
+
+    Args:
+        hlo: the text of the optimised module.
+
+    Returns:
+        How many run once, and how many run in each iteration of each loop.
+    """
+    bodies = set(re.findall(r"body=%([\w.\-]+)", hlo))
+    found = {"kernels_outside_loops": 0, "kernels_per_iteration": []}
+    for computation in re.split(r"\n(?=%|ENTRY)", hlo):
+        head = re.match(r"(ENTRY )?%([\w.\-]+)", computation)
+        count = sum(name not in FREE for name in INSTRUCTION.findall(computation))
+        if head and head[1]:
+            found["kernels_outside_loops"] = count
+        elif head and head[2] in bodies:
+            found["kernels_per_iteration"].append(count)
+    found["kernels_per_iteration"].sort()
+    return found

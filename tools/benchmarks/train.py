@@ -57,7 +57,8 @@ def measure(prepared, *, steps: int, warm_up: int, profiled: bool) -> dict:
     """Times `steps` training steps after the first `warm_up` and after each new shape.
 
     What the others took over the median is `compile_seconds`: tracing, and with XLA compiling.
-    With `profiled`, PROFILED steps on the last batch follow under TensorFlow's profiler.
+    With `profiled`, PROFILED steps on the last batch follow under TensorFlow's profiler, and
+    XLA's kernels are counted where it compiles the step.
     """
     import tensorflow as tf
 
@@ -91,6 +92,10 @@ def measure(prepared, *, steps: int, warm_up: int, profiled: bool) -> dict:
     if profiled:
         found = profiling.profile(lambda: train(batch)["loss"].numpy(), steps=PROFILED)
         profile = {"profile": found}
+        if train_step.resolve_jit(hp.jit_compile):
+            inputs = (batch, model.noise(batch, model.batches), tf.constant(1.0))
+            compiled = model.gradients.experimental_get_compiler_ir(*inputs)
+            profile["xla"] = profiling.kernels(compiled(stage="optimized_hlo"))
     return {
         "model_type": hp.model_type,
         "jit_compile": train_step.resolve_jit(hp.jit_compile),
