@@ -4,9 +4,11 @@ import contextlib
 import json
 import os
 import re
+import socket
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from concurrent import futures
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,10 @@ _OWN = (
     tf.errors.UnimplementedError,
 )
 PATIENCE = 30.0  # seconds to wait for the name of a worker that is lost
+SILENCE = 10.0  # seconds after which a server that does not answer is lost
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
+    [0, 0, 0, 4, 0, 0, 0, 0, 0]
+)  # RFC 9113
 
 
 def choose(distribute: str) -> tf.distribute.Strategy:
@@ -157,30 +163,37 @@ def _is_about_workers(error: tf.errors.OpError) -> bool:
 
 
 def _lost(strategy: tf.distribute.Strategy) -> str:
-    """Return which worker is lost, as TensorFlow's coordination service tells after a while."""
+    """Return which worker is lost: the one whose server does not answer."""
     resolver = strategy.cluster_resolver
     addresses = resolver.cluster_spec().as_dict()["worker"]
-    end = time.monotonic() + PATIENCE
-    lost: list[int] = []
-    while not lost and time.monotonic() < end:
-        try:
-            states = _task_states(len(addresses))
-        except Exception:  # of many kinds: the service is in worker 0
-            states = [True, *[None] * (len(addresses) - 1)]
-        lost = [n for n, state in enumerate(states) if state and n != resolver.task_id]
-        time.sleep(0.0 if lost else 0.5)
-    if len(addresses) == 2:
-        lost = [1 - resolver.task_id]
+    others = {n: each for n, each in enumerate(addresses) if n != resolver.task_id}
+    lost, end = [], time.monotonic() + PATIENCE
+    with futures.ThreadPoolExecutor(len(others)) as threads:
+        while not lost and time.monotonic() < end:
+            answers = threads.map(_answers, others.values())
+            lost = [n for n, answer in zip(others, answers, strict=True) if not answer]
+            time.sleep(0.0 if lost else 0.5)
+    if len(others) == 1:
+        lost = list(others)
     if not lost:
         return "another process of the run"
     return " and ".join(f"worker {number} ({addresses[number]})" for number in lost)
 
 
-def _task_states(num_workers: int) -> list[Any]:
-    """Return an error for each worker that has one, None for the others."""
-    from tensorflow.python.eager import context  # TensorFlow has no public way to ask
+def _answers(address: str) -> bool:
+    """Return whether a gRPC server answers at host:port.
 
-    return context.context().get_task_states([("worker", num_workers)])
+    TensorFlow's coordination service knows, too, but it runs in worker 0: if that hangs or the
+    network does not reach it, the question is never answered and blocks all of Python.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), SILENCE) as connection:
+            connection.settimeout(SILENCE)
+            connection.sendall(_HTTP2_HELLO)
+            return bool(connection.recv(1))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager

@@ -206,7 +206,12 @@ def test_a_signal_to_one_process_stops_both_and_both_resume(one_device, tmp_path
 
 @pytest.mark.parametrize(
     ("count", "victim", "number"),
-    [(3, 1, signal.SIGKILL), (2, 0, signal.SIGKILL), (3, 2, signal.SIGSTOP)],
+    [
+        (3, 1, signal.SIGKILL),
+        (2, 0, signal.SIGKILL),
+        (3, 2, signal.SIGSTOP),
+        (2, 0, signal.SIGSTOP),  # its coordination service does not answer
+    ],
 )
 def test_a_lost_worker_is_named_and_all_together_go_on_from_the_checkpoint(
     tmp_path, count, victim, number

@@ -1,6 +1,7 @@
 """Where training runs, without starting any other process."""
 
 import json
+import socket
 import types
 
 import pytest
@@ -108,37 +109,38 @@ def test_one_process_agrees_with_itself():
 
 
 @pytest.mark.parametrize(
-    ("kind", "message", "states", "named"),
+    ("kind", "message", "workers", "silent", "named"),
     [
-        (tf.errors.UnavailableError, "Socket closed", [None, None], r"worker 1 \(127.0.0.1:"),
-        (tf.errors.AbortedError, "gone", [None, None, "error"], r"worker 2 \(127.0.0.1:9002"),
-        (tf.errors.InternalError, "Collective failed", [None, None, None], "another process"),
-        (tf.errors.DeadlineExceededError, "late", [None, "error", None], "worker 1 "),
-        (tf.errors.CancelledError, "no heartbeat", [None, "error", None], "worker 1 "),
+        (tf.errors.UnavailableError, "Socket closed", 2, [], r"worker 1 \(127.0.0.1:"),
+        (tf.errors.AbortedError, "gone", 3, [2], r"worker 2 \(127.0.0.1:9002"),
+        (tf.errors.InternalError, "Collective failed", 3, [], "another process"),
+        (tf.errors.DeadlineExceededError, "late", 3, [1], "worker 1 "),
+        (tf.errors.CancelledError, "no heartbeat", 3, [1, 2], "worker 1 .* and worker 2 "),
     ],
 )
 def test_the_loss_of_a_worker_is_a_sentence_that_names_it(
-    monkeypatch, kind, message, states, named
+    monkeypatch, kind, message, workers, silent, named
 ):
     error = kind(None, None, message)
     alone = distribution.sentences(tf.distribute.get_strategy())
     with pytest.raises(kind), alone:
         raise error
-    monkeypatch.setattr(distribution, "_task_states", lambda number: states)
+    ports = tuple(f":{9000 + number}" for number in silent)
+    monkeypatch.setattr(distribution, "_answers", lambda one: not one.endswith(ports or "-"))
     monkeypatch.setattr(distribution, "PATIENCE", 0.1)
-    together = distribution.sentences(several_processes(index=0, workers=len(states)))
+    together = distribution.sentences(several_processes(index=0, workers=workers))
     with pytest.raises(UserError, match=f"{named}.*start all processes again"), together:
         raise error
 
 
-def test_where_nobody_can_tell_the_chief_is_lost(monkeypatch):
-    def fail(number):
-        raise tf.errors.UnavailableError(None, None, "failed to connect")
-
-    monkeypatch.setattr(distribution, "_task_states", fail)
-    together = distribution.sentences(several_processes(index=2, workers=3))
-    with pytest.raises(UserError, match="worker 0 "), together:
-        raise tf.errors.UnavailableError(None, None, "Socket closed")
+def test_only_a_server_that_speaks_answers(monkeypatch):
+    monkeypatch.setattr(distribution, "SILENCE", 0.5)
+    server = tf.distribute.Server({"worker": ["127.0.0.1:0"]}, "worker", 0)
+    assert distribution._answers(server.target.removeprefix("grpc://"))
+    with socket.create_server(("127.0.0.1", 0)) as hung:  # takes connections, says nothing
+        address = f"127.0.0.1:{hung.getsockname()[1]}"
+        assert not distribution._answers(address)
+    assert not distribution._answers(address)  # nothing listens
 
 
 @pytest.mark.parametrize(
