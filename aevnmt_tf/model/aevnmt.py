@@ -103,11 +103,11 @@ class Aevnmt(keras.Model):
         self.rates = Rates(*rates)
         self.seed = seed
         self.num_rows = num_rows
+        self.build()
         if decoder is not None:
             decoder.out_y.tie(self.emb_y)
         if source_lm is not None:
             source_lm.out_x.tie(emb_x)
-        self.build()
 
     def parts(self) -> dict[str, keras.layers.Layer]:
         """Return the nets that are there, by attribute name."""

@@ -124,7 +124,7 @@ class SentenceNetwork(LatentPart):
                 units=units,
                 reset=reset,
                 name=f"{label}_gru_{side}",
-                dtype=self.dtype_policy,
+                dtype=self.dtype_policy.name,
             )
             for side in sides
         ]
@@ -144,7 +144,6 @@ class SentenceNetwork(LatentPart):
         for head in self.heads:
             self.hidden[head].build((None, 2 * self.units * len(self.sides)))
             self.out[head].build((None, self.z_size))
-        self.built = True
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return a distribution over z, batch [B], event [Z].
@@ -182,11 +181,6 @@ class SentenceNetwork(LatentPart):
             layer.name: layer.noise_shape(steps[side])
             for layer, side in zip(self.averages, self.sides, strict=True)
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("label", "sides", "input_size", "units", "z_size", "reset")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")

@@ -50,7 +50,6 @@ class MeanNormalisation(keras.layers.Layer):
         self.shift = self.add_weight(name="shift", shape=(self.size,), initializer="zeros")
         self.moving_mean = statistic("moving_mean", "zeros")
         self.moving_variance = statistic("moving_variance", "ones")
-        self.built = True
 
     def call(self, loc: tf.Tensor, weight: tf.Tensor | None = None) -> tf.Tensor:
         """Return loc [B, Z] normalised.
@@ -72,10 +71,6 @@ class MeanNormalisation(keras.layers.Layer):
             old = tf.convert_to_tensor(moving)
             moved = MOMENTUM * old + (1.0 - MOMENTUM) * tf.stop_gradient(now)
             moving.assign(tf.where(finite, moved, old))
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "size": self.size, "scale": self.scale}
 
 
 def _moments(loc: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -117,7 +112,3 @@ class NormalisedGaussianNetwork(GaussianNetwork):
     def row_weights(self, weight: tf.Tensor) -> Mapping[str, tf.Tensor]:
         """See LatentPart."""
         return {self.norm.name: weight}
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "mean_scale": self.mean_scale}

@@ -72,7 +72,6 @@ class OutputLayer(keras.layers.Layer):
             self.bias = self.add_weight(
                 name="bias", shape=(self.vocab_size,), initializer="zeros"
             )
-        self.built = True
 
     def matrix(self) -> tf.Tensor:
         """Return what features [..., F] are multiplied with, [F, V], as one matrix."""
@@ -138,12 +137,6 @@ class OutputLayer(keras.layers.Layer):
             smoothing=self.label_smoothing,
             twins=twins,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ["input_size", "vocab_size", "use_bias", "packed", "label_smoothing"]
-        names.append("tied_size")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def affine(features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None = None) -> tf.Tensor:

@@ -44,10 +44,6 @@ class Prior(LatentPart):
         """
         return (q.log_prob(z) - p.log_prob(z))[..., None]
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "z_size": self.z_size}
-
 
 class GaussianPrior(Prior):
     """A diagonal Gaussian, whose KL has a closed form for each dimension."""
@@ -64,7 +60,6 @@ class StandardNormal(GaussianPrior):
 
     def build(self, *_: Any) -> None:
         """Create nothing: there is nothing to learn."""
-        self.built = True
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return N(0, I)."""
@@ -102,7 +97,6 @@ class MixturePrior(Prior):
             name="loc", shape=shape, initializer=keras.initializers.RandomNormal(stddev=1.0)
         )
         self.scale = self.add_weight(name="scale", shape=shape, initializer=one)
-        self.built = True
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return the mixture."""
@@ -129,10 +123,6 @@ class MixturePrior(Prior):
         chosen = tf.reduce_sum(tf.cast(share > ends, tf.int32), axis=-1)  # [..., B]
         loc, scale = (tf.gather(value, chosen) for value in (gaussian.loc, gaussian.scale))
         return loc + epsilon[..., :-1] * scale
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "components": self.components}
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")

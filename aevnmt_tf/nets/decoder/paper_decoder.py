@@ -15,19 +15,18 @@ and all hypotheses of a sentence attend to one copy of the source. Where weights
 the products of all words can be kept in a table.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import ready
-from aevnmt_tf.nets.decoder.attention_gru import AttentionWeights, run_attention_gru
-from aevnmt_tf.nets.decoder.bahdanau import Memory, flat_weights
+from aevnmt_tf.nets.cells import StepWeights
+from aevnmt_tf.nets.decoder.attention import Memory, flat_weights
 from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, SearchStep, Step
 from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.matrix_products import compute, project
 from aevnmt_tf.nets.recurrent import Noise
-from aevnmt_tf.nets.recurrent_stack import with_fed
+from aevnmt_tf.nets.recurrent_stack import run_stack, step_stack, with_fed
 
 # Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
 MOST_PROJECTED = 1 << 26
@@ -40,30 +39,16 @@ MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 wor
 class PaperDecoder(Decoder):
     """The paper's form.
 
-    With several layers the first attends, with its own old state, and the others read the one
-    below; t_j of Eq. (out-y) is the top one's.
+    With several layers the first attends, with its own old state, and each of the others reads
+    the one below. t_j of Eq. (out-y) is that of the top layer.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.make_layers()
-
-    @property
-    def first_input_size(self) -> int:
-        """The size of [c_j, e_{j-1}], and of z where it is fed."""
-        return self.memory_size + self.input_size + self.fed_size
+    attends_first = True
 
     @property
     def feature_size(self) -> int:
         """The size of [t_j, e_{j-1}, c_j]."""
         return self.units + self.input_size + self.memory_size
-
-    def begin(
-        self, values: tf.Tensor, lengths: tf.Tensor, z: tf.Tensor | None = None
-    ) -> tuple[Memory, DecoderState]:
-        """See Decoder."""
-        memory, state = super().begin(values, lengths, z)
-        return memory, DecoderState(state.hidden, self.fed(z, lengths))
 
     def call(
         self,
@@ -73,32 +58,13 @@ class PaperDecoder(Decoder):
         noise: Noise | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
-        noise, first = noise or {}, self.grus[0]
+        noise, (first, *above) = noise or {}, state.hidden
         inputs = compute(self, inputs)
-        kernel, recurrent, bias, second = first.weights_of()
-        words, context_mask = with_fed(inputs, state.feed), None  # [B, Ty, E] or [B, Ty, E + Z]
-        if (mask := noise.get(first.name)) is not None:
-            mask = compute(self, mask)
-            words *= mask[..., self.memory_size :]
-            context_mask = tf.transpose(mask[..., : self.memory_size], [1, 0, 2])
-        x = project(words, kernel[self.memory_size :], bias)  # [B, Ty, 3H]
-        weights = AttentionWeights(
-            compute(self, self.bahd.query_kernel),
-            compute(self, self.bahd.v),
-            kernel[: self.memory_size],
-            recurrent,
-            second,
+        words = with_fed(inputs, state.feed)  # [B, Ty, E] or [B, Ty, E + Z]
+        (t, c), attention = self.run_attending(
+            words, memory, [first], noise, wanted=["outputs", "contexts"]
         )
-        found = run_attention_gru(
-            tf.transpose(x, [1, 0, 2]),
-            state.hidden[0],
-            memory,
-            weights,
-            context_mask,
-            cell=first.cell,
-        )
-        t, c, attention = (tf.transpose(v, [1, 0, 2]) for v in found)
-        t = self.run_layers(t, state.hidden, noise, first=1)
+        t, _ = run_stack(self.grus[1:], t, above, noise)
         return _features(t, inputs, c), attention
 
     def step(
@@ -108,27 +74,26 @@ class PaperDecoder(Decoder):
         inputs = compute(self, inputs)
         c, attention = self.bahd(state.hidden[0], memory, shared=shared)  # Eq. (att)
         read = tf.concat([c, inputs, state.feed], axis=-1)
-        t, hidden = self.step_layers(read, state.hidden)  # Eq. (dec)
+        t, hidden = step_stack(self.grus, read, state.hidden)  # Eq. (dec)
         return _features(t, inputs, c), DecoderState(hidden, state.feed), attention
 
     def split_weights(self) -> "SplitWeights":
-        """Return the weights of Eq. (dec) and Eq. (out-y), apart by what they meet."""
-        kernel, recurrent, bias, _ = self.grus[0].weights_of()
-        recurrent = ready(self.grus[0].cell.parts(recurrent))
+        """Return the weights of Eq. (dec) and Eq. (out-y), split by what they meet."""
+        first = self.grus[0]
+        kernel, recurrent, bias, second = first.weights_of()
         e, c, t = self.input_size, self.memory_size, self.units
-        out, out_bias = self.out_y.matrix(), compute(self, self.out_y.bias)
         inputs_c, inputs_e, inputs_z = tf.split(kernel, [c, e, self.fed_size])
-        logits_t, logits_e, logits_c = tf.split(out, [t, e, c])  # as in _features
+        logits_t, logits_e, logits_c = tf.split(self.out_y.matrix(), [t, e, c])  # as _features
         return SplitWeights(
-            inputs_c,
-            inputs_e,
-            inputs_z,
-            bias,
-            recurrent,
-            logits_t,
-            logits_e,
-            logits_c,
-            out_bias,
+            inputs_c=inputs_c,
+            inputs_e=inputs_e,
+            inputs_z=inputs_z,
+            inputs_bias=bias,
+            recurrent=first.cell.forward_weights(recurrent, second),
+            logits_t=logits_t,
+            logits_e=logits_e,
+            logits_c=logits_c,
+            logits_bias=compute(self, self.out_y.bias),
         )
 
     def word_table(self, embedding: Embedding) -> "WordTable | None":
@@ -174,7 +139,7 @@ class SplitWeights(NamedTuple):
     inputs_e: tf.Tensor  # [E, 3H]
     inputs_z: tf.Tensor  # [Z, 3H], [0, 3H] where z is not fed
     inputs_bias: tf.Tensor  # [3H]
-    recurrent: list[tf.Tensor]  # matrices of the GRU's cell, made of its recurrent kernel
+    recurrent: StepWeights
     logits_t: tf.Tensor  # [H, V]
     logits_e: tf.Tensor  # [E, V]
     logits_c: tf.Tensor  # [2H, V]
@@ -219,12 +184,11 @@ class PaperSearchStep(SearchStep):
         attention = decoder.bahd.attention(old, memory.source, shared=True)  # Eq. (att)
         inputs_c, logits_c = self._from_context(attention, memory)
         inputs_e, logits_e = self._from_words(y)
-        second = first.weights_of()[3]
         inputs = inputs_c + inputs_e
         if decoder.fed_size:
             inputs += tf.matmul(state.feed, w.inputs_z)
-        t = first.cell.step(inputs, compute(first, old), w.recurrent, second)[0]
-        top, above = decoder.step_layers(t, state.hidden, first=1)  # Eq. (dec)
+        t = first.cell.step(inputs, compute(first, old), w.recurrent)[0]
+        top, above = step_stack(decoder.grus[1:], t, state.hidden[1:])  # Eq. (dec)
         logits = tf.add_n([tf.matmul(top, w.logits_t), logits_e, logits_c])  # Eq. (out-y)
         state = DecoderState((t, *above), state.feed)
         return tf.cast(logits, tf.float32), state, flat_weights(attention)
