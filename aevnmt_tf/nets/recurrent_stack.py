@@ -76,6 +76,7 @@ class RecurrentStack(keras.layers.Layer):
         feed_z: whether the first layer also reads z at every step, after its other inputs.
         unit: "gru", "lstm" or "layer_norm_lstm"; z starts both h and c of an LSTM.
         forget_bias: of an LSTM.
+        num_starts: how many initial states there are, if not one for each of num_layers.
     """
 
     kind: type[RecurrentLayer] = GRU
@@ -93,6 +94,7 @@ class RecurrentStack(keras.layers.Layer):
         feed_z: bool = False,
         unit: str = "gru",
         forget_bias: float = 1.0,
+        num_starts: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -102,10 +104,17 @@ class RecurrentStack(keras.layers.Layer):
         self.z_size = z_size
         self.fed_size = z_size if feed_z and z_size else 0  # how much of z every step reads
         self._unit = {"unit": unit, "reset": reset, "forget_bias": forget_bias}
+        self.start = InitialState(
+            label=self.start_label,
+            units=units * make_cell(**self._unit).state_parts,
+            num_layers=num_layers if num_starts is None else num_starts,
+            z_size=z_size,
+            name=self.start_label.replace("init", "start"),
+            dtype=self.dtype_policy.name,
+        )
 
     def build(self, *_: Any) -> None:
-        """Create the initial states and the recurrent layers, with their weights."""
-        self.start = self.make_start(self.num_layers)
+        """Create the recurrent layers and all weights."""
         self.grus = [
             self.make_layer(self.size_below(k), numbered(self.gru_label, k))
             for k in range(self.num_layers)
@@ -121,17 +130,6 @@ class RecurrentStack(keras.layers.Layer):
             name=name.replace("gru", str(self._unit["unit"])),
             dtype=self.dtype_policy.name,
             **self._unit,
-        )
-
-    def make_start(self, num_layers: int) -> InitialState:
-        """Return the initial states of as many layers."""
-        return InitialState(
-            label=self.start_label,
-            units=self.units * make_cell(**self._unit).state_parts,
-            num_layers=num_layers,
-            z_size=self.z_size,
-            name=self.start_label.replace("init", "start"),
-            dtype=self.dtype_policy.name,
         )
 
     def size_below(self, k: int) -> int:

@@ -38,7 +38,7 @@ class SourceLM(RecurrentStack):
         self.tied = tied
 
     def build(self, *_: Any) -> None:
-        """Create all layers with their weights."""
+        """Create the other layers and all weights."""
         super().build()
         self.out_x = OutputLayer(
             input_size=self.units,

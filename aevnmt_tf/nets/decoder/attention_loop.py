@@ -169,9 +169,7 @@ def _backward(
     d_wanted: Mapping[str, tf.Tensor], kept: _Kept, inputs: LoopInputs, form: Form
 ) -> LoopInputs:
     """Return the gradients of the inputs."""
-    before = list(map(states_before, inputs.starts, kept.states))
-    asking = outputs_of(before[-1], form.units) if form.attends_first else kept.reads[-1]
-    through = _Through(kept, inputs, form, before, asking)
+    through = _Through(kept, inputs, form)
 
     def wanted(name: str, t: tf.Tensor, d: tf.Tensor | None = None) -> tf.Tensor | None:
         """Return a gradient with the part that comes from outside of the loop."""
@@ -207,14 +205,16 @@ def _backward(
     if has_kernel:
         d_kernel = kernel_gradient(tf.concat([kept.reads[-1], kept.contexts], -1), rest.pop())
     d_layers = [rest[i : i + 2] for i in range(0, len(rest), 2)][::-1]
-    d_keys, d_score = form.attention.sentence_gradients(asking, d_queries, sums, inputs.score)
+    d_keys, d_score = form.attention.sentence_gradients(
+        through.asking, d_queries, sums, inputs.score
+    )
     d_values = tf.einsum("tbi,tbm->bim", kept.attention, d_contexts)
     return LoopInputs(
         x=d_layers[0][0],
         starts=d_starts,
         feed=tuple(d_feed),
         memory=Memory(d_keys, d_values, None),
-        layers=_layer_gradients(kept, before, d_layers, inputs, form),
+        layers=[through.weights(k, *d_layer) for k, d_layer in enumerate(d_layers)],
         score=d_score,
         attention_kernel=d_kernel,
         masks=[None for _ in inputs.masks],
@@ -222,18 +222,16 @@ def _backward(
 
 
 class _Through:
-    """The parts of a step backward."""
+    """The parts of a backward step, and the matrices they need."""
 
-    def __init__(
-        self,
-        kept: _Kept,
-        inputs: LoopInputs,
-        form: Form,
-        before: list[tf.Tensor],
-        asking: tf.Tensor,
-    ) -> None:
-        self._kept, self._inputs, self._form, self._before = kept, inputs, form, before
-        self._queries = form.attention.query(asking, inputs.score)  # [T, B, H]
+    def __init__(self, kept: _Kept, inputs: LoopInputs, form: Form) -> None:
+        self._kept, self._inputs, self._form = kept, inputs, form
+        self._before = list(map(states_before, inputs.starts, kept.states))
+        # The outputs that attention is asked with, [T, B, H].
+        self.asking = kept.reads[-1]
+        if form.attends_first:
+            self.asking = outputs_of(self._before[-1], form.units)
+        self._queries = form.attention.query(self.asking, inputs.score)  # [T, B, H]
         self._kernels = [transposed(layer.kernel) for layer in inputs.layers]
         self._recurrent = [
             form.cell.backward_weights(layer.recurrent_kernel, layer.second_bias)
@@ -244,7 +242,7 @@ class _Through:
         self._feed = None if kernel is None else transposed(kernel)
 
     def layers(self, t: tf.Tensor, d_out: tf.Tensor, d_states: Tensors) -> tuple:
-        """Return gradients of what the bottom layer reads, of the old states and of sums."""
+        """Return the gradients of what the bottom layer reads, of the old states, and more."""
         inputs, form = self._inputs, self._form
         d_old, d_layers = [], []
         for k in reversed(range(len(inputs.layers))):
@@ -262,7 +260,7 @@ class _Through:
         return d_out, tuple(reversed(d_old)), d_layers
 
     def attention(self, t: tf.Tensor, d_c: tf.Tensor, sums: Tensors) -> tuple:
-        """Return gradients of the query and of the output that it is made of, and sums."""
+        """Return the gradients of the query and of its output, and the new sums."""
         memory, score = self._inputs.memory, self._inputs.score
         d_scores = scores_gradient(d_c, self._kept.attention[t], memory)
         d_query, sums = self._form.attention.gradient(
@@ -273,32 +271,22 @@ class _Through:
         return d_query, times(d_query, self._query, columns=self._form.units), sums
 
     def feed(self, d_a: tf.Tensor) -> tuple[tf.Tensor | None, tf.Tensor]:
-        """Return gradients of the output t_j (None without W_att) and of c_j."""
+        """Return the gradients of the output t_j (None without W_att) and of c_j."""
         if self._feed is None:
             return None, d_a
         rows, units = self._inputs.attention_kernel.shape[0], self._form.units
         d_out, d_c = tf.split(times(d_a, self._feed, columns=rows), [units, rows - units], -1)
         return d_out, d_c
 
-
-def _layer_gradients(
-    kept: _Kept,
-    before: list[tf.Tensor],
-    d_layers: list[list[tf.Tensor]],
-    inputs: LoopInputs,
-    form: Form,
-) -> list[LayerWeights]:
-    """Return the gradients of the weights of all layers, each one product over all steps."""
-    found = []
-    for k, (layer, (d_x, d_inner)) in enumerate(zip(inputs.layers, d_layers, strict=True)):
-        mask, read = inputs.masks[k], kept.reads[k]
+    def weights(self, k: int, d_x: tf.Tensor, d_inner: tf.Tensor) -> LayerWeights:
+        """Return the gradients of layer k's weights, each one product over all steps."""
+        layer, mask, read = self._inputs.layers[k], self._inputs.masks[k], self._kept.reads[k]
         d_kernel = kernel_gradient(read if mask is None else read * mask, d_x)
         d_bias = None if layer.bias is None else tf.reduce_sum(d_x, axis=[0, 1])
-        d_recurrent, d_second = form.cell.weight_gradients(
-            before[k], kept.saved[k], d_x, d_inner
+        d_recurrent, d_second = self._form.cell.weight_gradients(
+            self._before[k], self._kept.saved[k], d_x, d_inner
         )
-        found.append(LayerWeights(d_kernel, d_bias, d_recurrent, d_second))
-    return found
+        return LayerWeights(d_kernel, d_bias, d_recurrent, d_second)
 
 
 def _dropped(values: tf.Tensor, inputs: LoopInputs, k: int, t: tf.Tensor) -> tf.Tensor:

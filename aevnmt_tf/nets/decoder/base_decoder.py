@@ -68,7 +68,7 @@ class Decoder(RecurrentStack):
         self.tied = tied
 
     def build(self, *_: Any) -> None:
-        """Create all layers with their weights."""
+        """Create the other layers and all weights."""
         super().build()
         if self.has_attention:
             # In checkpoints every mechanism is called bahd.

@@ -1,4 +1,4 @@
-"""The decoder of the paper's Appendix A: a sentence, a word, and words of a search.
+"""The decoder of the paper's Appendix A: over a sentence, for a word, and within a search.
 
     t_0 = tanh(affine(z; theta_init-dec))                               Eq. (init-dec)
     c_j = attention(s_1^m, t_{j-1}; theta_bahd)                         Eq. (att)
@@ -6,13 +6,13 @@
           GRU(t_{j-1}, [c_j, e_{j-1}, z]; theta_gru-dec)                with feed_z
     f(z, x, y_<j) = softmax(affine([t_j, e_{j-1}, c_j]; theta_out-y))   Eq. (out-y)
 
-In a search, a matrix W that meets the context or the last word needs its large product once a
-source word, or once a different word, and not once a hypothesis:
+In a search, a matrix W that meets the context or the last word needs its large product once per
+source word, or once per distinct word, instead of once per hypothesis:
 
     W c_j = W sum_i a_i s_i = sum_i a_i (W s_i)          Eq. (att) in Eq. (dec) and Eq. (out-y)
 
-and all hypotheses of a sentence attend to one copy of the source. Where weights change no more,
-the products of all words can be kept in a table.
+and all hypotheses of a sentence attend to one copy of the source. Once the weights are final, a
+table can hold the products of all words.
 """
 
 from typing import NamedTuple
@@ -28,9 +28,9 @@ from aevnmt_tf.nets.matrix_products import compute, project
 from aevnmt_tf.nets.recurrent import Noise
 from aevnmt_tf.nets.recurrent_stack import run_stack, step_stack, with_fed
 
-# Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
+# Numbers in W s. A larger one (long sources in large batches) is not kept.
 MOST_PROJECTED = 1 << 26
-MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 words
+MOST_TABULATED = 1 << 26  # numbers in a WordTable: 256 MB, enough for 8,000 words
 
 
 # DEVIATION: the authors' code has the other decoder, TfNmtDecoder (decoder_style tf_nmt); the
@@ -97,7 +97,7 @@ class PaperDecoder(Decoder):
         )
 
     def word_table(self, embedding: Embedding) -> "WordTable | None":
-        """Return the WordTable of weights as they are now; None where it is too large."""
+        """Return the WordTable of the current weights; None if it would be too large."""
         if self.vocab_size**2 > MOST_TABULATED:
             return None
         w = self.split_weights()
@@ -118,7 +118,7 @@ def _features(t: tf.Tensor, e: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
 
 
 class SearchMemory(NamedTuple):
-    """A source as search sees it. What is projected has no entries where it is not kept."""
+    """A source as the search sees it. The products have length 0 if they are not kept."""
 
     source: Memory
     inputs: tf.Tensor  # [B, Tx, 3H] W s of the GRU, with its bias
@@ -126,18 +126,18 @@ class SearchMemory(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """What each word adds, without bias."""
+    """What each word contributes, without bias."""
 
     inputs: tf.Tensor  # [V, 3H] W e of the GRU
     logits: tf.Tensor  # [V, V] W e of the output layer
 
 
 class SplitWeights(NamedTuple):
-    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e, z or state t."""
+    """The weights of Eq. (dec) and Eq. (out-y) by what they meet: c, e, z or t."""
 
     inputs_c: tf.Tensor  # [2H, 3H]
     inputs_e: tf.Tensor  # [E, 3H]
-    inputs_z: tf.Tensor  # [Z, 3H], [0, 3H] where z is not fed
+    inputs_z: tf.Tensor  # [Z, 3H], or [0, 3H] if z is not fed
     inputs_bias: tf.Tensor  # [3H]
     recurrent: StepWeights
     logits_t: tf.Tensor  # [H, V]
@@ -147,7 +147,7 @@ class SplitWeights(NamedTuple):
 
 
 class PaperSearchStep(SearchStep):
-    """The step of a PaperDecoder with its products taken apart. Arguments as `search_step`."""
+    """The step of a PaperDecoder with its products split. Arguments as `search_step`."""
 
     def __init__(
         self,
@@ -160,17 +160,17 @@ class PaperSearchStep(SearchStep):
         super().__init__(decoder, embedding, shared=True)
         self._width = width
         self._words = words
-        # Taken apart here, before the loop: inside it they would be copied for each word.
+        # Split here, before the loop: inside it they would be copied for each word.
         self._weights = decoder.split_weights()
 
     def memory(self, source: Memory) -> SearchMemory:
-        """Return a Memory as search should carry it."""
+        """See SearchStep."""
         batch, time = tf.unstack(tf.shape(source.mask))
         room = MOST_PROJECTED // self._decoder.vocab_size if self._width > 1 else 0
         fits = batch * time <= room
         values = source.values[:, : tf.where(fits, time, 0)]
         w = self._weights
-        # The weights of attention sum to one, so a bias may be added before they are applied.
+        # Attention weights sum to one, so the bias may be added before they are applied.
         return SearchMemory(
             source,
             project(values, w.inputs_c, w.inputs_bias),
@@ -194,7 +194,7 @@ class PaperSearchStep(SearchStep):
         return tf.cast(logits, tf.float32), state, flat_weights(attention)
 
     def _from_words(self, y: tf.Tensor) -> list[tf.Tensor]:
-        """Return what last words add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        """Return what words contribute to the GRU's inputs [N, 3H] and the logits [N, V]."""
         if self._words is not None:
             return [tf.gather(part, y) for part in self._words]
         w = self._weights
@@ -203,7 +203,7 @@ class PaperSearchStep(SearchStep):
         return [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
 
     def _from_context(self, attention: tf.Tensor, memory: SearchMemory) -> list[tf.Tensor]:
-        """Return what contexts add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        """Return what contexts contribute to the GRU's inputs [N, 3H] and the logits [N, V]."""
         w = self._weights
 
         def kept() -> tuple[tf.Tensor, tf.Tensor]:

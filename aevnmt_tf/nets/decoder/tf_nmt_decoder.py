@@ -22,13 +22,12 @@ from aevnmt_tf.nets.recurrent import Noise
 from aevnmt_tf.nets.recurrent_stack import step_stack
 
 
-@keras.saving.register_keras_serializable("aevnmt_tf")
-class TfNmtDecoder(Decoder):
-    """TF-NMT's form.
+class TfNmtForm(Decoder):
+    """What TF-NMT's decoders share.
 
     Args:
         attention: one of MECHANISMS.
-        output_attention: whether out_y reads a_j, or t_j.
+        output_attention: whether out_y of a TfNmtDecoder reads a_j, or t_j.
         residual_layers: how many layers, from the top, add their input to their output.
         pass_hidden_state: whether layers start from the encoder's states, which it returns as
             Encoded.
@@ -52,19 +51,6 @@ class TfNmtDecoder(Decoder):
         self.residual_layers = residual_layers
         self.pass_hidden_state = pass_hidden_state
 
-    def build(self, *_: Any) -> None:
-        """Create all layers with their weights."""
-        super().build()
-        self.att_layer = keras.layers.Dense(
-            self.units, use_bias=False, name="att_layer", dtype=self.dtype_policy
-        )
-        self.att_layer.build((None, self.units + self.memory_size))
-
-    @property
-    def feed_size(self) -> int:
-        """The size of a_j."""
-        return self.units
-
     def begin(
         self, values: Any, lengths: tf.Tensor, z: tf.Tensor | None = None
     ) -> tuple[Memory, DecoderState]:
@@ -78,6 +64,33 @@ class TfNmtDecoder(Decoder):
     def memory(self, values: tf.Tensor, lengths: tf.Tensor) -> Memory:
         """Return what is fixed while decoding, for values [B, Tx, M] and lengths [B]."""
         return self.bahd.memory(values, lengths)
+
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class TfNmtDecoder(TfNmtForm):
+    """The form with input feeding. Arguments as TfNmtForm."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        # It draws a seed, which must not change from one version to the next: not in `build`.
+        self._initializer = keras.initializers.GlorotUniform()
+
+    def build(self, *_: Any) -> None:
+        """Create the other layers and all weights."""
+        super().build()
+        self.att_layer = keras.layers.Dense(
+            self.units,
+            use_bias=False,
+            kernel_initializer=self._initializer,
+            name="att_layer",
+            dtype=self.dtype_policy,
+        )
+        self.att_layer.build((None, self.units + self.memory_size))
+
+    @property
+    def feed_size(self) -> int:
+        """The size of a_j."""
+        return self.units
 
     def call(
         self,

@@ -12,36 +12,27 @@ import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.decoder.attention import Memory
-from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, Step
-from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtDecoder
+from aevnmt_tf.nets.decoder.base_decoder import DecoderState, Step
+from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtForm
 from aevnmt_tf.nets.matrix_products import compute
 from aevnmt_tf.nets.recurrent import Noise
 from aevnmt_tf.nets.recurrent_stack import run_stack, step_stack
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
-class GnmtDecoder(TfNmtDecoder):
+class GnmtDecoder(TfNmtForm):
     """Attention from the bottom layer, whose context all layers read.
 
     A residual connection adds the part of a layer's input that is the output below.
 
     Args:
         new_context: whether layers above the first read c_j (gnmt_v2), or c_{j-1} (gnmt).
-        **kwargs: as TfNmtDecoder.
+        **kwargs: as TfNmtForm.
     """
 
     def __init__(self, *, new_context: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.new_context = new_context
-
-    def build(self, *_: Any) -> None:
-        """Create all layers with their weights: there is no W_att."""
-        Decoder.build(self)
-
-    @property
-    def feed_size(self) -> int:
-        """The size of c_j."""
-        return self.memory_size
 
     def size_below(self, k: int) -> int:
         """Return the size of a word, or the output below, and the context."""

@@ -4,28 +4,22 @@ t_j = RNN(t_{j-1}, e_{j-1})
 f(x, y_<j) = softmax(W_out t_j)                   no bias
 """
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
 from aevnmt_tf.nets.decoder.attention import Memory
-from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, Step
-from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtDecoder
+from aevnmt_tf.nets.decoder.base_decoder import DecoderState, Step
+from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtForm
 from aevnmt_tf.nets.matrix_products import compute
 from aevnmt_tf.nets.recurrent import Noise
 from aevnmt_tf.nets.recurrent_stack import run_stack, step_stack
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
-class PlainDecoder(TfNmtDecoder):
+class PlainDecoder(TfNmtForm):
     """A stack of layers that reads only words; its attention is 0 everywhere."""
 
     has_attention = False
-
-    def build(self, *_: Any) -> None:
-        """Create all layers with their weights: there is no attention."""
-        Decoder.build(self)
 
     @property
     def feed_size(self) -> int:

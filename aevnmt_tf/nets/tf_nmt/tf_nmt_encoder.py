@@ -42,20 +42,20 @@ class TfNmtEncoder(RecurrentStack):
         self,
         *,
         num_both: int = 0,
+        num_layers: int = 1,
         residual_both: int = 0,
         residual_layers: int = 0,
         pass_hidden_state: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(num_layers=num_layers, num_starts=num_both + num_layers, **kwargs)
         self.num_both = num_both
         self.residual_both = residual_both
         self.residual_layers = residual_layers
         self.pass_hidden_state = pass_hidden_state
 
     def build(self, *_: Any) -> None:
-        """Create the initial states and the layers of all three stacks, with their weights."""
-        self.start = self.make_start(self.num_both + self.num_layers)
+        """Create the layers of all three stacks and all weights."""
         below = [self.units if k else self.input_size for k in range(self.num_both)]
         self.forward, self.backward = (
             [
