@@ -15,30 +15,20 @@ COND with a posterior that reads both sentences and a prior that reads the sourc
 sentences has no encoder and no decoder.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 
 from aevnmt_tf import nets
-from aevnmt_tf.model import objective
+from aevnmt_tf.model import dropout, objective
+from aevnmt_tf.model.dropout import Batch, Rates
 from aevnmt_tf.model.objective import LossTerms
-from aevnmt_tf.nets import noise as random_numbers
 
 SOS = 1  # <s>; the text package fixes <unk> 0, <s> 1, </s> 2
 
-Batch = dict[str, tf.Tensor]  # x [B, Tx], x_len [B], y [B, Ty], y_len [B] and more; see data
-
-
-class Rates(NamedTuple):
-    """The dropout rates of training."""
-
-    dropout: float = 0.0
-    word_dropout_x: float = 0.0
-    word_dropout_y: float = 0.0
-    output_dropout: float = 0.0
-    source_word_dropout: float = 0.0
+PARTS = "emb_x emb_y source_lm encoder decoder prior posterior prediction bow_x bow_y".split()
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -111,9 +101,7 @@ class Aevnmt(keras.Model):
 
     def parts(self) -> dict[str, keras.layers.Layer]:
         """Return the nets that the model has, by attribute name."""
-        names = ["emb_x", "emb_y", "source_lm", "encoder", "decoder"]
-        names += ["prior", "posterior", "prediction", "bow_x", "bow_y"]
-        found = {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in PARTS}
         if self.shares_vocabulary:
             del found["emb_y"]
         return {name: net for name, net in found.items() if net is not None}
@@ -123,7 +111,6 @@ class Aevnmt(keras.Model):
         for net in self.parts().values():
             if not net.built:
                 net.build()
-        self.built = True
 
     @property
     def predictor(self) -> nets.SentenceNetwork | None:
@@ -145,36 +132,7 @@ class Aevnmt(keras.Model):
 
         A pure function of (seed, step, batch["row"]) and the padded lengths.
         """
-        x, y = (tf.shape(batch[side])[1] for side in "xy")
-        rates, shapes, rated = self.rates, {}, {}
-        if self.decoder is not None:
-            shapes |= self.encoder.noise_shapes(x) | self.decoder.noise_shapes(y)
-            rated["words_y"] = ((y, 1), rates.word_dropout_y)
-            rated["words_encoder"] = ((x, 1), rates.source_word_dropout)
-            rated["out_y"] = ((y, self.decoder.feature_size), rates.output_dropout)
-        if self.source_lm is not None:
-            shapes |= self.source_lm.noise_shapes(x)
-            rated["words_x"] = ((x, 1), rates.word_dropout_x)
-            rated["out_x"] = ((x, self.source_lm.units), rates.output_dropout)
-        for part in (self.prior, self.posterior, self.prediction):
-            if part is not None:
-                shapes |= part.noise_shapes({"x": x, "y": y})
-        rated |= {name: (shape, rates.dropout) for name, shape in shapes.items()}
-
-        def stream(name: str) -> dict[str, Any]:
-            seed = random_numbers.seed_for(name, seed=self.seed, step=step)
-            return {"seed": seed, "rows": batch["row"], "num_rows": self.num_rows}
-
-        noise = {
-            name: random_numbers.dropout_mask(shape, rate=rate, **stream(name))
-            for name, (shape, rate) in rated.items()
-            if rate > 0.0
-        }
-        if self.posterior is not None:
-            shape = (self.posterior.noise_size,)
-            noise["epsilon"] = random_numbers.normal(shape, **stream("epsilon"))
-            noise |= self.posterior.row_weights(batch["weight"])
-        return noise
+        return dropout.training_noise(self, batch, step)
 
     def call(self, batch: Batch) -> LossTerms:
         """Return the loss terms without noise, at the posterior mean."""
@@ -246,7 +204,7 @@ class Aevnmt(keras.Model):
         }
 
     def r_divergence(
-        self, sides: nets.Sides, q: tfd.Distribution, noise: nets.Noise | None = None
+        self, sides: nets.Sides, q: tfd.Distribution, noise: nets.Noise
     ) -> tf.Tensor:
         """Return D(r, q) [B]; 0 without a prediction network."""
         if self.prediction is None or self.divergence is None:
@@ -257,28 +215,22 @@ class Aevnmt(keras.Model):
         return objective.DIVERGENCES[self.divergence](r, q)
 
     def source_nll(
-        self,
-        sides: nets.Sides,
-        batch: Batch,
-        z: tf.Tensor | None = None,
-        noise: nets.Noise | None = None,
+        self, sides: nets.Sides, batch: Batch, z: tf.Tensor | None, noise: nets.Noise
     ) -> nets.Counts:
         """Return -log P(x|z), correct words, and more; see OutputLayer.nll."""
         f, lengths = sides["x"]
         if self.source_lm is None:
             return (tf.zeros(tf.shape(lengths), tf.float32),) * 4
-        noise = noise or {}
         prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
-        h = self.source_lm(prefix, lengths, z, noise=noise)
-        h = _dropped(h, noise.get("out_x"))
+        h = _dropped(self.source_lm(prefix, lengths, z, noise=noise), noise.get("out_x"))
         return self.source_lm.out_x.nll(h, batch["x"], lengths)
 
     def target_nll(
         self,
         sides: nets.Sides,
         batch: Batch,
-        z: tf.Tensor | None = None,
-        noise: nets.Noise | None = None,
+        z: tf.Tensor | None,
+        noise: nets.Noise,
         *,
         twins: bool = False,
     ) -> nets.Counts:
@@ -286,7 +238,6 @@ class Aevnmt(keras.Model):
         (f, x_len), (e, y_len) = sides["x"], sides["y"]
         if self.decoder is None:
             return (tf.zeros(tf.shape(x_len), tf.float32),) * 4
-        noise = noise or {}
         # DEVIATION: neither the paper nor the authors' code drops words that the encoder reads;
         # the rate is 0 unless source_word_dropout says otherwise (Sennrich and Zhang, 2019).
         # q(z|x) and the source LM read all of them.

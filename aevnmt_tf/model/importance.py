@@ -109,7 +109,7 @@ def weigh(
         # q has seen y, so x has a proposal of its own.
         part, proposal = model.prediction.proposal(model.prediction(sides), (model.prior, p))
         z = part.draw(proposal, epsilon[..., : part.noise_size])
-        nll_x, *_ = model.source_nll(tiled, pairs, _rows(z))
+        nll_x, *_ = model.source_nll(tiled, pairs, _rows(z), {})
         log_w_x = p.log_prob(z) - proposal.log_prob(z) - tf.reshape(nll_x, shape)
     return WeighedDraws(terms, log_w_xy, log_w_x)
 
