@@ -26,7 +26,8 @@ class Rates(NamedTuple):
 def training_noise(model: "Aevnmt", batch: Batch, step: tf.Tensor | int) -> nets.Noise:
     """Return epsilon and the dropout masks by layer name; see Aevnmt.noise."""
     x, y = (tf.shape(batch[side])[1] for side in "xy")
-    rates, shapes, rated = model.rates, {}, {}
+    rates, rated = model.rates, {}
+    shapes: dict[str, tuple] = {}
     if model.decoder is not None:
         shapes |= model.encoder.noise_shapes(x) | model.decoder.noise_shapes(y)
         rated["words_y"] = ((y, 1), rates.word_dropout_y)

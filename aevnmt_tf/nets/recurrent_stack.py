@@ -103,7 +103,7 @@ class RecurrentStack(keras.layers.Layer):
         self.num_layers = num_layers
         self.z_size = z_size
         self.fed_size = z_size if feed_z and z_size else 0  # how much of z every step reads
-        self._unit = {"unit": unit, "reset": reset, "forget_bias": forget_bias}
+        self._unit: dict[str, Any] = {"unit": unit, "reset": reset, "forget_bias": forget_bias}
         self.start = InitialState(
             label=self.start_label,
             units=units * make_cell(**self._unit).state_parts,
@@ -119,7 +119,8 @@ class RecurrentStack(keras.layers.Layer):
             self.make_layer(self.size_below(k), numbered(self.gru_label, k))
             for k in range(self.num_layers)
         ]
-        for layer in (self.start, *self.grus):
+        self.start.build()
+        for layer in self.grus:
             layer.build()
 
     def make_layer(self, input_size: int, name: str) -> RecurrentLayer:
@@ -127,7 +128,7 @@ class RecurrentStack(keras.layers.Layer):
         return self.kind(
             input_size=input_size,
             units=self.units,
-            name=name.replace("gru", str(self._unit["unit"])),
+            name=name.replace("gru", self._unit["unit"]),
             dtype=self.dtype_policy.name,
             **self._unit,
         )

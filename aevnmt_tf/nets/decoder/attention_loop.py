@@ -21,11 +21,15 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from aevnmt_tf.nets.cells import Cell
-from aevnmt_tf.nets.decoder.attention import Attention, Memory, context, scores_gradient
+from aevnmt_tf.nets.decoder.attention import (
+    Attention,
+    Memory,
+    Tensors,
+    context,
+    scores_gradient,
+)
 from aevnmt_tf.nets.matrix_products import apart, kernel_gradient, times, transposed
 from aevnmt_tf.nets.recurrent import outputs_of, run_steps, states_before
-
-Tensors = Sequence[tf.Tensor]
 
 
 class LayerWeights(NamedTuple):
@@ -41,8 +45,8 @@ class LoopInputs(NamedTuple):
     """The tensors that the loop reads, or their gradients."""
 
     x: tf.Tensor  # [T, B, 3H], the bottom layer's projection of words, first bias included
-    starts: tuple[tf.Tensor, ...]  # [B, H] for each layer; [B, 2H] of an LSTM
-    feed: tuple[tf.Tensor, ...]  # a_0, [B, H] or [B, M]; nothing if attention comes first
+    starts: Tensors  # [B, H] for each layer; [B, 2H] of an LSTM
+    feed: Tensors  # a_0, [B, H] or [B, M]; nothing if attention comes first
     memory: Memory
     layers: Sequence[LayerWeights]
     score: Tensors  # Attention.score_weights()
@@ -157,7 +161,7 @@ def _forward(inputs: LoopInputs, form: Form) -> _Kept:
     _, (contexts, attention, *rest) = run_steps(body, start, inputs.x, count=count)
     feeds = contexts if w_att is None else rest.pop()
     layers = [rest[i : i + each] for i in range(0, len(rest), each)]
-    reads = [contexts if form.attends_first else states_before(*inputs.feed, feeds)]
+    reads = [contexts if form.attends_first else states_before(inputs.feed[0], feeds)]
     for (states, *_), residual in zip(layers, form.residual, strict=True):
         output = outputs_of(states, form.units)
         reads.append(output + reads[-1] if residual else output)
@@ -274,8 +278,8 @@ class _Through:
         """Return the gradients of the output t_j (None without W_att) and of c_j."""
         if self._feed is None:
             return None, d_a
-        rows, units = self._inputs.attention_kernel.shape[0], self._form.units
-        d_out, d_c = tf.split(times(d_a, self._feed, columns=rows), [units, rows - units], -1)
+        sizes = [self._form.units, self._inputs.memory.values.shape[-1]]
+        d_out, d_c = tf.split(times(d_a, self._feed, columns=sum(sizes)), sizes, axis=-1)
         return d_out, d_c
 
     def weights(self, k: int, d_x: tf.Tensor, d_inner: tf.Tensor) -> LayerWeights:

@@ -69,7 +69,8 @@ class TfNmtEncoder(RecurrentStack):
             self.make_layer(self.units if k else first, numbered(self.gru_label, k))
             for k in range(self.num_layers)
         ]
-        for layer in (self.start, *self._layers_of_all_stacks()):
+        self.start.build()
+        for layer in self._layers_of_all_stacks():
             layer.build()
 
     def _layers_of_all_stacks(self) -> list[GRU]:
