@@ -179,11 +179,9 @@ def nll_of_labels(
         nll = (highest - chosen) - tf.math.log(tf.reduce_max(softmax, axis=-1))
         correct = tf.cast(chosen >= highest, tf.float32)
         d_logits = tf.tensor_scatter_nd_sub(softmax, where, tf.ones_like(nll))
+        added, divergence, d_twins = tf.zeros_like(nll), tf.zeros_like(nll), None
         if smoothing:
             added = smoothing * (chosen - tf.reduce_mean(logits, axis=-1))
-        else:
-            added = tf.zeros_like(nll)
-        divergence, d_twins = tf.zeros_like(nll), None
         if twins:
             divergence, d_twins = twin_divergence(logits, softmax)
 

@@ -30,14 +30,15 @@ class Memory(NamedTuple):
 
 
 class Attention(keras.layers.Layer):
-    """What mechanisms share. The loop over a sentence calls the methods that take weights `w`.
+    """What mechanisms share.
+
+    A mechanism defines its weights, `projects` and the methods that Bahdanau documents. The
+    loop over a sentence calls those that take the weights `w`, which are tensors.
 
     Args:
         memory_size: M.
         units: H.
     """
-
-    projects = True  # whether `query` multiplies states by the first weight
 
     def __init__(self, *, memory_size: int, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -81,46 +82,12 @@ class Attention(keras.layers.Layer):
             query = tf.reshape(query, [tf.shape(memory.mask)[0], -1, query.shape[-1]])
         return self.attend(query, memory, w)
 
-    def score_weights(self) -> Tensors:
-        """Return the weights of the score, in the dtype to compute in."""
-        raise NotImplementedError
-
-    @staticmethod
-    def query(state: tf.Tensor, w: Tensors) -> tf.Tensor:
-        """Return what is compared with the keys, for states [B, H] or [T, B, H]."""
-        raise NotImplementedError
-
-    @staticmethod
-    def attend(query: tf.Tensor, memory: Memory, w: Tensors) -> tf.Tensor:
-        """Return weights [B, Tx] for queries [B, H], or [B, K, Tx] for [B, K, H]."""
-        raise NotImplementedError
-
-    @staticmethod
-    def no_sums(memory: Memory, w: Tensors) -> Tensors:
-        """Return the sums over all steps that `gradient` adds to, before the first step."""
-        raise NotImplementedError
-
-    @staticmethod
-    def gradient(
-        d_scores: tf.Tensor, query: tf.Tensor, memory: Memory, w: Tensors, sums: Tensors
-    ) -> tuple[tf.Tensor, Tensors]:
-        """Return the gradient of a query [B, H], and the sums with this step's part."""
-        raise NotImplementedError
-
-    @staticmethod
-    def sentence_gradients(
-        states: tf.Tensor, d_queries: tf.Tensor, sums: Tensors, w: Tensors
-    ) -> tuple[tf.Tensor, Tensors]:
-        """Return the gradients of the keys [B, Tx, H] and the weights of the score.
-
-        For states and d_queries [T, B, H], and the sums after the last step.
-        """
-        raise NotImplementedError
-
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Bahdanau(Attention):
     """attention(s, t; theta_bahd) without biases; the weights are W_query [H, H] and v [H]."""
+
+    projects = True  # whether `query` multiplies states by the first weight
 
     def build(self, *_: Any) -> None:
         """Create memory_kernel [M, H], query_kernel [H, H] and v [H]."""
@@ -129,17 +96,17 @@ class Bahdanau(Attention):
         self.v = self.add_weight(name="v", shape=(self.units,), initializer="glorot_uniform")
 
     def score_weights(self) -> Tensors:
-        """See Attention."""
+        """Return the weights of the score, in the dtype to compute in."""
         return compute(self, self.query_kernel), compute(self, self.v)
 
     @staticmethod
     def query(state: tf.Tensor, w: Tensors) -> tf.Tensor:
-        """See Attention."""
+        """Return what is compared with the keys, for states [B, H] or [T, B, H]."""
         return tf.matmul(state, w[0]) if state.shape.rank == 2 else project(state, w[0])
 
     @staticmethod
     def attend(query: tf.Tensor, memory: Memory, w: Tensors) -> tf.Tensor:
-        """See Attention."""
+        """Return weights [B, Tx] for queries [B, H], or [B, K, Tx] for [B, K, H]."""
         keys, mask = memory.keys, memory.mask
         if query.shape.rank == 3:
             keys, mask = keys[:, None], mask[:, None]
@@ -149,7 +116,7 @@ class Bahdanau(Attention):
 
     @staticmethod
     def no_sums(memory: Memory, w: Tensors) -> Tensors:
-        """See Attention."""
+        """Return the sums over all steps that `gradient` adds to, before the first step."""
         shape = tf.shape(memory.mask)
         return tf.zeros_like(memory.keys), tf.zeros(shape, w[1].dtype), tf.zeros_like(w[1])
 
@@ -157,7 +124,7 @@ class Bahdanau(Attention):
     def gradient(
         d_scores: tf.Tensor, query: tf.Tensor, memory: Memory, w: Tensors, sums: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """See Attention.
+        """Return the gradient of a query [B, H], and the sums with this step's part.
 
         With a_i = tanh(key_i + query) and d_i, the gradient of score i, both the query's and
         the keys' are sums of d_i v (1 - a_i^2). Taking the constants out of the sums saves
@@ -175,7 +142,10 @@ class Bahdanau(Attention):
     def sentence_gradients(
         states: tf.Tensor, d_queries: tf.Tensor, sums: Tensors, w: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """See Attention."""
+        """Return the gradients of the keys [B, Tx, H] and the weights of the score.
+
+        For states and d_queries [T, B, H], and the sums after the last step.
+        """
         squares, d_scores, d_v = sums
         d_keys = w[1] * (d_scores[:, :, None] - squares)
         return d_keys, (kernel_gradient(states, d_queries), d_v)
@@ -209,17 +179,17 @@ class Luong(Attention):
     projects = False
 
     def score_weights(self) -> Tensors:
-        """See Attention."""
+        """See Bahdanau."""
         return ()
 
     @staticmethod
     def query(state: tf.Tensor, w: Tensors) -> tf.Tensor:
-        """See Attention."""
+        """See Bahdanau."""
         return state
 
     @staticmethod
     def attend(query: tf.Tensor, memory: Memory, w: Tensors) -> tf.Tensor:
-        """See Attention."""
+        """See Bahdanau."""
         if query.shape.rank == 3:
             scores = tf.matmul(query, memory.keys, transpose_b=True)  # [B, K, Tx]
             return masked_softmax(scores, memory.mask[:, None])
@@ -228,14 +198,14 @@ class Luong(Attention):
 
     @staticmethod
     def no_sums(memory: Memory, w: Tensors) -> Tensors:
-        """See Attention."""
+        """See Bahdanau."""
         return (tf.zeros_like(memory.keys),)
 
     @staticmethod
     def gradient(
         d_scores: tf.Tensor, query: tf.Tensor, memory: Memory, w: Tensors, sums: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """See Attention."""
+        """See Bahdanau."""
         d_query = tf.matmul(d_scores[:, None], memory.keys)[:, 0]
         return d_query, (sums[0] + d_scores[:, :, None] * query[:, None],)
 
@@ -243,7 +213,7 @@ class Luong(Attention):
     def sentence_gradients(
         states: tf.Tensor, d_queries: tf.Tensor, sums: Tensors, w: Tensors
     ) -> tuple[tf.Tensor, Tensors]:
-        """See Attention."""
+        """See Bahdanau."""
         return sums[0], ()
 
 

@@ -32,7 +32,7 @@ Step = tuple[tf.Tensor, DecoderState, tf.Tensor]  # features or logits, state, a
 
 
 class Decoder(RecurrentStack):
-    """What forms share. A form defines its sizes, `call` (a sentence) and `step` (a word).
+    """What forms share. A form defines its sizes, `run` (a sentence) and `step` (a word).
 
     Args:
         memory_size: M, 2H for a bidirectional encoder.
@@ -127,6 +127,12 @@ class Decoder(RecurrentStack):
             state: of `begin`.
             noise: dropout masks by layer name.
         """
+        return self.run(compute(self, inputs), memory, state, noise or {})
+
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the same as `call`."""
         raise NotImplementedError
 
     def step(
@@ -167,7 +173,7 @@ class Decoder(RecurrentStack):
         Returns:
             What is wanted [B, Ty, ...], and attention [B, Ty, Tx].
         """
-        masks, layers, words = [], [], compute(self, words)
+        masks, layers = [], []
         for k, layer in enumerate(self.grus[: len(starts)]):
             kernel, recurrent, bias, second = layer.weights_of()
             mask = noise.get(layer.name)

@@ -50,16 +50,11 @@ class PaperDecoder(Decoder):
         """The size of [t_j, e_{j-1}, c_j]."""
         return self.units + self.input_size + self.memory_size
 
-    def call(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        noise: Noise | None = None,
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
-        noise, (first, *above) = noise or {}, state.hidden
-        inputs = compute(self, inputs)
+        first, *above = state.hidden
         words = with_fed(inputs, state.feed)  # [B, Ty, E] or [B, Ty, E + Z]
         (t, c), attention = self.run_attending(
             words, memory, [first], noise, wanted=["outputs", "contexts"]

@@ -92,19 +92,15 @@ class TfNmtDecoder(TfNmtForm):
         """The size of a_j."""
         return self.units
 
-    def call(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        noise: Noise | None = None,
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
         (features,), attention = self.run_attending(
             inputs,
             memory,
             state.hidden,
-            noise or {},
+            noise,
             wanted=["feeds" if self.output_attention else "outputs"],
             feed=(state.feed,),
             attention_kernel=compute(self, self.att_layer.kernel),

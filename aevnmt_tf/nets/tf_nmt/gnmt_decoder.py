@@ -38,15 +38,11 @@ class GnmtDecoder(TfNmtForm):
         """Return the size of a word, or the output below, and the context."""
         return (self.units if k else self.input_size) + self.memory_size
 
-    def call(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        noise: Noise | None = None,
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder: word by word for the bottom layer, then layer by layer."""
-        noise, (first, *above) = noise or {}, state.hidden
+        first, *above = state.hidden
         (t, c), attention = self.run_attending(
             inputs, memory, [first], noise, wanted=["outputs", "contexts"], feed=(state.feed,)
         )

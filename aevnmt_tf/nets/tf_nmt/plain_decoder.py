@@ -31,16 +31,12 @@ class PlainDecoder(TfNmtForm):
         nothing = compute(self, values[..., :0])
         return Memory(nothing, nothing, tf.sequence_mask(lengths, tf.shape(values)[1]))
 
-    def call(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        noise: Noise | None = None,
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
-        inputs, residual = compute(self, inputs), self.residual_layers
-        t, _ = run_stack(self.grus, inputs, state.hidden, noise or {}, residual=residual)
+        residual = self.residual_layers
+        t, _ = run_stack(self.grus, inputs, state.hidden, noise, residual=residual)
         batch, words = tf.unstack(tf.shape(t)[:2])
         return t, tf.zeros([batch, words, tf.shape(memory.mask)[1]], t.dtype)
 
