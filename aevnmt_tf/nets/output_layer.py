@@ -154,19 +154,17 @@ def nll_of_labels(
 ) -> Counts:
     """Return -log softmax(affine(features))[label] and three more float32 tensors [N].
 
-    The second tells whether the label has the highest logit. The third is what label smoothing
-    adds to the first. The fourth is the divergence of each token from its twin: token n of the
-    first half and token n of the second half are the same word in two passes.
+    They tell whether the label has the highest logit, what label smoothing adds, and how far
+    each token diverges from its twin: token n of the first half and token n of the second half
+    are the same word in two passes.
 
-    features [N, F], labels [N]. The forward pass keeps softmax minus one-hot, which is the
-    gradient of the logits up to a factor per token. That factor is applied to the small
-    operands of the products.
+    The forward pass keeps softmax minus one-hot, which is the gradient of the logits up to a
+    factor per token. That factor is applied to the small operands of the products.
 
     Smoothed labels are (1 - smoothing) one-hot + smoothing / V. The cross-entropy to them is
     nll + smoothing (logits[label] - mean(logits)): the normaliser cancels.
     """
-    words = tf.cast(labels, tf.int32)
-    where = tf.stack([tf.range(tf.shape(words)[0]), words], axis=1)  # [N, 2]
+    where = tf.stack([tf.range(tf.size(labels)), tf.cast(labels, tf.int32)], axis=1)  # [N, 2]
 
     @tf.custom_gradient
     def function(features, kernel, *bias):  # type: ignore[no-untyped-def]

@@ -90,13 +90,12 @@ def _advance(
     # DEVIATION: TF-NMT keeps finished hypotheses in the beam, where they take places from live
     # ones, and stops when the whole beam has finished. Ours leave the beam, and the search
     # stops when no live hypothesis can still win.
-    finishes = ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None]
-    finishes = finishes[:, :width]  # [A, K]
+    finishes = (ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None])[:, :width]
     new = _Ends(
         scores=tf.where(finishes, log_probs[:, :width] / penalty, MINUS_INFINITY)
         + _coverage_penalty(loop, parents[:, :width], weight=coverage),
         log_probs=log_probs[:, :width],
-        step=tf.where(finishes, loop.t, -1),
+        step=tf.where(finishes, loop.t, -1),  # [A, K]
         word=words[:, :width],
         parent=parents[:, :width],
     )
