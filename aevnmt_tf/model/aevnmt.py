@@ -1,4 +1,4 @@
-"""Auto-Encoding Variational NMT: the nets composed.
+"""Auto-Encoding Variational NMT, composed of its nets.
 
     symbol              code                        equation (labels of the paper)
     p(z), p(z|x)        prior                       N(0, I) unless the builder says otherwise
@@ -9,57 +9,47 @@
     theta               emb_x, emb_y, source_lm, encoder, decoder, prior
     lambda, phi         posterior, prediction
 
-COND has none of source_lm, prior, posterior and prediction; JOINT has a source_lm; AEVNMT has a
-prior and a posterior too, and a prediction network where the posterior reads the target. VNMT
-is COND with a posterior that reads both sentences and a prior that reads the source. A VAE of
+COND has none of source_lm, prior, posterior and prediction. JOINT adds a source_lm, AEVNMT also
+a prior and a posterior, and a prediction network if the posterior reads the target. VNMT is
+COND with a posterior that reads both sentences and a prior that reads the source. A VAE of
 sentences has no encoder and no decoder.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 
 from aevnmt_tf import nets
-from aevnmt_tf.model import objective
+from aevnmt_tf.model import dropout, objective
+from aevnmt_tf.model.dropout import Batch, Rates
 from aevnmt_tf.model.objective import LossTerms
-from aevnmt_tf.nets import noise as random_numbers
 
 SOS = 1  # <s>; the text package fixes <unk> 0, <s> 1, </s> 2
 
-Batch = dict[str, tf.Tensor]  # x [B, Tx], x_len [B], y [B, Ty], y_len [B] and more; see data
-
-
-class Rates(NamedTuple):
-    """How much noise training adds."""
-
-    dropout: float = 0.0
-    word_dropout_x: float = 0.0
-    word_dropout_y: float = 0.0
-    output_dropout: float = 0.0
-    source_word_dropout: float = 0.0
+PARTS = "emb_x emb_y source_lm encoder decoder prior posterior prediction bow_x bow_y".split()
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Aevnmt(keras.Model):
-    """A joint model of sentence pairs; parts that a system does not have are None.
+    """A joint model of sentence pairs. Parts that a system lacks are None.
 
     Args:
         emb_x: source embeddings, shared by the language model and the encoder.
-        emb_y: target embeddings, or None to share the source's (one vocabulary for both).
+        emb_y: target embeddings, or None to share those of the source (joint vocabulary).
         encoder: nets.Encoder, or None.
-        decoder: nets.PaperDecoder or one of TF-NMT's forms, or None.
+        decoder: nets.PaperDecoder, one of TF-NMT's forms, or None.
         source_lm: nets.SourceLM or None.
         prior: one of nets.PRIORS, or None without z.
         posterior: nets.GaussianNetwork, q(z|x) or q(z|x, y), or None.
         prediction: nets.GaussianNetwork or nets.PointNetwork, r(z|x), or None.
         bow_x, bow_y: nets.BagOfWords of the source and the target, or None.
         divergence: the name of D(r, q) in objective.DIVERGENCES, or None.
-        divergence_trains_q: whether D(r, q) trains q, too, and not r alone.
-        rates: Rates of the kinds of dropout.
+        divergence_trains_q: whether D(r, q) trains q as well as r.
+        rates: dropout rates.
         seed: of the noise.
-        num_rows: the size of the global batch, which the noise is drawn for.
+        num_rows: the size of the global batch that the noise is drawn for.
     """
 
     def __init__(
@@ -103,17 +93,15 @@ class Aevnmt(keras.Model):
         self.rates = Rates(*rates)
         self.seed = seed
         self.num_rows = num_rows
+        self.build()
         if decoder is not None:
             decoder.out_y.tie(self.emb_y)
         if source_lm is not None:
             source_lm.out_x.tie(emb_x)
-        self.build()
 
     def parts(self) -> dict[str, keras.layers.Layer]:
-        """Return the nets that are there, by attribute name."""
-        names = ["emb_x", "emb_y", "source_lm", "encoder", "decoder"]
-        names += ["prior", "posterior", "prediction", "bow_x", "bow_y"]
-        found = {name: getattr(self, name) for name in names}
+        """Return the nets that the model has, by attribute name."""
+        found = {name: getattr(self, name) for name in PARTS}
         if self.shares_vocabulary:
             del found["emb_y"]
         return {name: net for name, net in found.items() if net is not None}
@@ -123,11 +111,10 @@ class Aevnmt(keras.Model):
         for net in self.parts().values():
             if not net.built:
                 net.build()
-        self.built = True
 
     @property
     def predictor(self) -> nets.SentenceNetwork | None:
-        """What translation takes z from: r, or q if that reads the source alone, or p(z|x)."""
+        """The source of z in translation: r, or q if it reads the source alone, or p(z|x)."""
         if self.prediction is not None:
             return self.prediction
         if self.posterior is not None and "y" in self.posterior.sides:
@@ -136,51 +123,19 @@ class Aevnmt(keras.Model):
 
     @property
     def noise_size(self) -> int:
-        """How many standard normal numbers are enough for a draw from any part."""
+        """The most standard normal numbers that a draw from any part takes."""
         parts = (self.prior, self.posterior, self.prediction)
         return max((part.noise_size for part in parts if part is not None), default=0)
 
     def noise(self, batch: Batch, step: tf.Tensor | int) -> nets.Noise:
-        """Return the random numbers of training step `step`: epsilon, and masks by layer name.
+        """Return the random numbers of a training step: epsilon, and dropout masks by name.
 
         A pure function of (seed, step, batch["row"]) and the padded lengths.
         """
-        steps = {side: tf.shape(batch[side])[1] for side in "xy"}
-        shapes, words, outputs = {}, {}, {}
-        if self.decoder is not None:
-            shapes.update(self.encoder.noise_shapes(steps["x"]))
-            shapes.update(self.decoder.noise_shapes(steps["y"]))
-            words["words_y"] = (steps["y"], self.rates.word_dropout_y)
-            words["words_encoder"] = (steps["x"], self.rates.source_word_dropout)
-            outputs["out_y"] = (steps["y"], self.decoder.feature_size)
-        if self.source_lm is not None:
-            shapes.update(self.source_lm.noise_shapes(steps["x"]))
-            words["words_x"] = (steps["x"], self.rates.word_dropout_x)
-            outputs["out_x"] = (steps["x"], self.source_lm.units)
-        for part in (self.prior, self.posterior, self.prediction):
-            if part is not None:
-                shapes.update(part.noise_shapes(steps))
-        rated = {name: (shape, self.rates.dropout) for name, shape in shapes.items()}
-        rated.update({name: ((length, 1), rate) for name, (length, rate) in words.items()})
-        rated.update({k: (shape, self.rates.output_dropout) for k, shape in outputs.items()})
-
-        def stream(name: str) -> dict[str, Any]:
-            seed = random_numbers.seed_for(name, seed=self.seed, step=step)
-            return {"seed": seed, "rows": batch["row"], "num_rows": self.num_rows}
-
-        noise = {
-            name: random_numbers.dropout_mask(shape, rate=rate, **stream(name))
-            for name, (shape, rate) in rated.items()
-            if rate > 0.0
-        }
-        if self.posterior is not None:
-            shape = (self.posterior.noise_size,)
-            noise["epsilon"] = random_numbers.normal(shape, **stream("epsilon"))
-            noise |= self.posterior.row_weights(batch["weight"])
-        return noise
+        return dropout.training_noise(self, batch, step)
 
     def call(self, batch: Batch) -> LossTerms:
-        """Return the terms of the objective without noise, at the posterior mean."""
+        """Return the loss terms without noise, at the posterior mean."""
         return self.loss_terms(batch)
 
     def embed(self, batch: Batch) -> nets.Sides:
@@ -204,10 +159,10 @@ class Aevnmt(keras.Model):
 
         Args:
             batch: a Batch (x, x_len, y, y_len).
-            noise: what `noise` gives, or any part of it: a missing mask is no dropout, a
-                missing epsilon the posterior mean, missing weights of rows moving statistics.
-            z: [B, Z] to use in place of a draw from q.
-            twins: whether rows b and B / 2 + b are the same pair, for its consistency.
+            noise: the result of `noise`, or any part of it. A missing mask means no dropout, a
+                missing epsilon the posterior mean, missing row weights moving statistics.
+            z: [B, Z] to use instead of a draw from q.
+            twins: whether rows b and B / 2 + b are the same pair, for the consistency term.
         """
         noise = noise or {}
         sides = self.embed(batch)
@@ -219,33 +174,37 @@ class Aevnmt(keras.Model):
                 z = self.posterior.draw(q, noise.get("epsilon"))
             kl = self.prior.kl(q, self.prior(sides, noise=noise), z)
             r_divergence = self.r_divergence(sides, q, noise)
+        given_z = self.terms_given_z(sides, batch, z, noise, twins=twins)
+        return LossTerms(kl=kl, r_divergence=r_divergence, **given_z)
+
+    def terms_given_z(
+        self,
+        sides: nets.Sides,
+        batch: Batch,
+        z: tf.Tensor | None,
+        noise: nets.Noise,
+        *,
+        twins: bool = False,
+    ) -> dict[str, tf.Tensor]:
+        """Return the LossTerms [B] that depend on z, but on no distribution over it."""
         nll_x, correct_x, *_ = self.source_nll(sides, batch, z, noise)
         nll_y, correct_y, smoothing, consistency = self.target_nll(
             sides, batch, z, noise, twins=twins
         )
-        bow_x, bow_y = self.bag_nll(batch, z)
-        return LossTerms(
-            nll_x=nll_x,
-            nll_y=nll_y,
-            kl=kl,
-            r_divergence=r_divergence,
-            correct_x=correct_x,
-            correct_y=correct_y,
-            smoothing=smoothing,
-            bow_x=bow_x,
-            bow_y=bow_y,
-            consistency=consistency,
-        )
-
-    def bag_nll(self, batch: Batch, z: tf.Tensor | None) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return -log P(bag|z) [B] of the source and of the target; 0 without such a net."""
         zeros = tf.zeros(tf.shape(batch["x_len"]), tf.float32)
-        bow_x = zeros if self.bow_x is None else self.bow_x(z, batch["x"], batch["x_len"])
-        bow_y = zeros if self.bow_y is None else self.bow_y(z, batch["y"], batch["y_len"])
-        return bow_x, bow_y
+        return {
+            "nll_x": nll_x,
+            "nll_y": nll_y,
+            "correct_x": correct_x,
+            "correct_y": correct_y,
+            "smoothing": smoothing,
+            "bow_x": self.bow_x(z, batch["x"], batch["x_len"]) if self.bow_x else zeros,
+            "bow_y": self.bow_y(z, batch["y"], batch["y_len"]) if self.bow_y else zeros,
+            "consistency": consistency,
+        }
 
     def r_divergence(
-        self, sides: nets.Sides, q: tfd.Distribution, noise: nets.Noise | None = None
+        self, sides: nets.Sides, q: tfd.Distribution, noise: nets.Noise
     ) -> tf.Tensor:
         """Return D(r, q) [B]; 0 without a prediction network."""
         if self.prediction is None or self.divergence is None:
@@ -256,36 +215,29 @@ class Aevnmt(keras.Model):
         return objective.DIVERGENCES[self.divergence](r, q)
 
     def source_nll(
-        self,
-        sides: nets.Sides,
-        batch: Batch,
-        z: tf.Tensor | None = None,
-        noise: nets.Noise | None = None,
+        self, sides: nets.Sides, batch: Batch, z: tf.Tensor | None, noise: nets.Noise
     ) -> nets.Counts:
-        """Return -log P(x|z), words predicted right, and more; see OutputLayer.nll."""
+        """Return -log P(x|z), correct words, and more; see OutputLayer.nll."""
         f, lengths = sides["x"]
         if self.source_lm is None:
             return (tf.zeros(tf.shape(lengths), tf.float32),) * 4
-        noise = noise or {}
         prefix = self._prefix(self.emb_x, f, noise.get("words_x"))
-        h = self.source_lm(prefix, lengths, z, noise=noise)
-        h = _dropped(h, noise.get("out_x"))
+        h = _dropped(self.source_lm(prefix, lengths, z, noise=noise), noise.get("out_x"))
         return self.source_lm.out_x.nll(h, batch["x"], lengths)
 
     def target_nll(
         self,
         sides: nets.Sides,
         batch: Batch,
-        z: tf.Tensor | None = None,
-        noise: nets.Noise | None = None,
+        z: tf.Tensor | None,
+        noise: nets.Noise,
         *,
         twins: bool = False,
     ) -> nets.Counts:
-        """Return -log P(y|x, z), words predicted right, and more; see OutputLayer.nll."""
+        """Return -log P(y|x, z), correct words, and more; see OutputLayer.nll."""
         (f, x_len), (e, y_len) = sides["x"], sides["y"]
         if self.decoder is None:
             return (tf.zeros(tf.shape(x_len), tf.float32),) * 4
-        noise = noise or {}
         # DEVIATION: neither the paper nor the authors' code drops words that the encoder reads;
         # the rate is 0 unless source_word_dropout says otherwise (Sennrich and Zhang, 2019).
         # q(z|x) and the source LM read all of them.
@@ -301,7 +253,7 @@ class Aevnmt(keras.Model):
     def _prefix(
         self, embedding: nets.Embedding, embedded: tf.Tensor, word_mask: tf.Tensor | None
     ) -> tf.Tensor:
-        """Return what comes before each word, [B, T, E]: <s>, then the words but the last."""
+        """Return the embedded prefix [B, T, E]: <s>, then all words but the last."""
         start = embedding(tf.fill([tf.shape(embedded)[0], 1], SOS))
         prefix = tf.concat([start, embedded[:, :-1]], axis=1)
         # DEVIATION: a dropped word is a zero embedding and the others are scaled up, as in the
@@ -320,18 +272,18 @@ class Aevnmt(keras.Model):
         return self.predictor({"x": (self.emb_x.words(x), x_len)})
 
     def z_for_prediction(self, x: tf.Tensor, x_len: tf.Tensor) -> tf.Tensor | None:
-        """Return E[r(z|x)], what Eq. (argmax-conditional) searches with: [B, Z], or None."""
+        """Return E[r(z|x)] of Eq. (argmax-conditional), [B, Z]; None without z."""
         r = self.predict_z(x, x_len)
         return None if r is None else r.mean()
 
     def start(
         self, x: tf.Tensor, x_len: tf.Tensor, z: tf.Tensor | None = None
     ) -> tuple[nets.Memory, nets.DecoderState]:
-        """Read a source x [B, Tx], x_len [B], z [B, Z]: where a search starts."""
+        """Encode x [B, Tx], x_len [B], z [B, Z]; return where a search starts."""
         return self.decoder.begin(self.encoder(self.emb_x.words(x), x_len, z), x_len, z)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the nets, serialised, and the rest of the constructor's arguments."""
+        """Return the serialised nets and the other constructor arguments."""
         config = {
             name: keras.saving.serialize_keras_object(net) for name, net in self.parts().items()
         }
@@ -341,11 +293,11 @@ class Aevnmt(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Aevnmt":
-        """Return the inverse of get_config."""
+        """Return the model of a configuration from `get_config`."""
         load = keras.saving.deserialize_keras_object
         parts = {k: load(v) if isinstance(v, dict) else v for k, v in config.items()}
         posterior = parts.get("posterior")
-        if posterior is not None and "prior" not in parts:  # a file from before it was a part
+        if posterior is not None and "prior" not in parts:  # an old file
             parts["prior"] = nets.PRIORS["standard"](z_size=posterior.z_size, name="prior")
         return cls(**parts)
 

@@ -1,4 +1,4 @@
-"""From settings to a model: the choices between systems and forms are made here, once."""
+"""From settings to a model: all choices between systems and forms are made here."""
 
 import functools
 from collections.abc import Callable
@@ -56,21 +56,21 @@ def build(
 
 
 def _sizes(hp: Hparams) -> dict[str, Any]:
-    """Return what every net that reads sentences is given."""
+    """Return the sizes of every net that reads sentences."""
     z_size = hp.z_dim if hp.model_type in LATENT else None
     size = hp.num_units
     return {"input_size": size, "units": size, "z_size": z_size, "reset": hp.gru_reset}
 
 
 def _stack_sizes(hp: Hparams) -> dict[str, Any]:
-    """Return what encoder, decoder and source LM are given."""
+    """Return the sizes and the unit of encoder, decoder and source LM."""
     return {**_sizes(hp), "unit": hp.unit_type, "forget_bias": hp.forget_bias}
 
 
 def _translation_parts(
     hp: Hparams, x_vocab_size: int, y_vocab_size: int, *, packed: bool
 ) -> dict[str, Any]:
-    """Return the embeddings, and the encoder and decoder of all systems but a vae."""
+    """Return the embeddings, and the encoder and decoder unless the system is a VAE."""
     size, emb_y = hp.num_units, None
     kind = nets.Embedding if hp.embed_prefix is None else nets.GivenEmbedding
     embedding = functools.partial(kind, units=size, stddev=hp.embedding_stddev)
@@ -100,7 +100,7 @@ def _translation_parts(
 
 
 def _encoder(hp: Hparams) -> nets.Encoder | nets.TfNmtEncoder | nets.SilentEncoder:
-    """Return the paper's encoder, or TF-NMT's where that is another."""
+    """Return the paper's encoder, or TF-NMT's if that differs."""
     if hp.language_model:
         return nets.SilentEncoder(name="encoder")
     depth = hp.num_encoder_layers
@@ -124,7 +124,7 @@ def _encoder(hp: Hparams) -> nets.Encoder | nets.TfNmtEncoder | nets.SilentEncod
 
 
 def _decoder_form(hp: Hparams) -> tuple[type[nets.Decoder], dict[str, Any]]:
-    """Return the decoder's class and the options that only this class has."""
+    """Return the class of the decoder and the options that only this class has."""
     if hp.decoder_style == "paper":
         return nets.PaperDecoder, {}
     options = {
@@ -150,7 +150,7 @@ def _residual_layers(hp: Hparams) -> tuple[int, int]:
 
 
 def _initialize(model: Aevnmt, hp: Hparams) -> None:
-    """Give matrices and embeddings the values that init_op says, as TF-NMT does."""
+    """Initialise matrices and embeddings as init_op says, as TF-NMT does."""
     initializers: dict[str, Callable[[], keras.initializers.Initializer]] = {
         "uniform": lambda: keras.initializers.RandomUniform(-hp.init_weight, hp.init_weight),
         "glorot_uniform": keras.initializers.GlorotUniform,
@@ -162,7 +162,7 @@ def _initialize(model: Aevnmt, hp: Hparams) -> None:
 
 
 def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, Any]:
-    """Return the parts that not every system has: the source LM, p(z), q and r."""
+    """Return the parts that only some systems have: the source LM, p(z), q and r."""
     parts = {}
     if hp.model_type in ("joint", "aevnmt", "vae"):
         parts["source_lm"] = nets.SourceLM(
@@ -202,7 +202,7 @@ def _joint_parts(hp: Hparams, x_vocab_size: int, *, packed: bool) -> dict[str, A
 
 
 def _bags_of_words(hp: Hparams, x_vocab_size: int, y_vocab_size: int) -> dict[str, Any]:
-    """Return the nets that predict words from z, where there is one and they have a weight."""
+    """Return the nets that predict words from z, if they have a weight in the loss."""
     if hp.model_type not in LATENT:
         return {}
     bag = functools.partial(nets.BagOfWords, z_size=hp.z_dim, units=hp.num_units)

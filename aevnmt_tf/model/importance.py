@@ -2,7 +2,7 @@
 
     log P(x, y) >= E log 1/S sum_s w_s,  w_s = p(x, y, z_s) / q(z_s),  z_s ~ q
 
-The bound gets tighter with each draw (Burda et al., 2016).
+More draws make the bound tighter (Burda et al., 2016).
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from aevnmt_tf import nets
 from aevnmt_tf.model.aevnmt import Aevnmt, Batch
 from aevnmt_tf.model.objective import LossTerms, extras
 
-# What one pass may hold, all its draws counted: ids, and numbers that the output layers give.
+# Limits of one pass over all its draws: ids, and logits of an output layer.
 MOST_TOKENS = 16384
 MOST_LOGITS = 1 << 26
 
 
 class WeighedDraws(NamedTuple):
-    """What S draws of z say about each pair of a batch; without z, S is 1."""
+    """The terms and log-weights of S draws of z for each pair; without z, S is 1."""
 
     terms: LossTerms  # [S, B, ...], with z ~ q
     log_w_xy: tf.Tensor  # [S, B]  log p(x, y, z_s) / q(z_s)
@@ -35,15 +35,15 @@ def sample(
     *,
     own_proposal: bool = True,
 ) -> WeighedDraws:
-    """Return draws of z for each pair, made in passes that memory allows.
+    """Return draws of z for each pair, in as many passes as memory requires.
 
     Args:
         model: a model.Aevnmt.
         batch: a Batch.
-        noise: makes standard normal numbers [B, model.noise_size] of a draw's number.
+        noise: maps the number of a draw to standard normal numbers [B, model.noise_size].
         samples: how many draws.
-        own_proposal: whether x gets draws of its own where q has seen y. Without them log_w_x
-            is cheaper and has more variance.
+        own_proposal: whether x gets draws of its own if q has seen y. Without them log_w_x is
+            cheaper and has more variance.
     """
     if model.posterior is None:
         return weigh(model, batch, None)
@@ -79,12 +79,12 @@ def weigh(
     own_proposal: bool = True,
     noise: nets.Noise | None = None,
 ) -> WeighedDraws:
-    """Return the draws that are made of standard normal numbers [S, B, N], in one pass.
+    """Return the draws for standard normal numbers [S, B, N], in one pass.
 
     Draws are rows of one large batch: ten times the rows take much less than ten times the
-    time. The proposal for x alone is the posterior where that reads x alone, else r, and the
-    prior where r is a point. Without z, weights are the log-probabilities. In training, `noise`
-    has the masks of dropout by layer name: all draws of a sentence share them.
+    time. The proposal for x alone is the posterior if that reads x alone, otherwise r, and the
+    prior if r is a point. Without z, weights are the log-probabilities. In training, `noise`
+    has the dropout masks by layer name, which all draws of a sentence share.
     """
     masks = {name: mask for name, mask in (noise or {}).items() if name != "epsilon"}
     if model.posterior is None or epsilon is None:
@@ -95,44 +95,32 @@ def weigh(
     z = model.posterior.draw(q, epsilon[..., : model.posterior.noise_size])  # [S, B, Z]
     shape = tf.shape(z)[:2]
     pairs, tiled, many = (_repeated(rows, shape[0]) for rows in (batch, sides, masks))
-    nll_x, correct_x, *_ = _by_draw(model.source_nll(tiled, pairs, _rows(z), many), shape)
-    counts = model.target_nll(tiled, pairs, _rows(z), many)
-    nll_y, correct_y, smoothing, apart = _by_draw(counts, shape)
+    given_z = model.terms_given_z(tiled, pairs, _rows(z), many)
     kl = model.prior.kl(q, p, z)  # [B, Z], or [S, B, 1]
-    kl = tf.broadcast_to(kl, tf.concat([shape, tf.shape(kl)[-1:]], axis=0))
-    divergence = tf.broadcast_to(model.r_divergence(sides, q, masks), shape)
-    bow_x, bow_y = _by_draw(model.bag_nll(pairs, _rows(z)), shape)
     terms = LossTerms(
-        nll_x=nll_x,
-        nll_y=nll_y,
-        kl=kl,
-        r_divergence=divergence,
-        correct_x=correct_x,
-        correct_y=correct_y,
-        smoothing=smoothing,
-        bow_x=bow_x,
-        bow_y=bow_y,
-        consistency=apart,
+        kl=tf.broadcast_to(kl, tf.concat([shape, tf.shape(kl)[-1:]], axis=0)),
+        r_divergence=tf.broadcast_to(model.r_divergence(sides, q, masks), shape),
+        **{name: tf.reshape(term, shape) for name, term in given_z.items()},
     )
     log_ratio = p.log_prob(z) - q.log_prob(z)
+    log_w_xy = log_ratio - terms.nll_x - terms.nll_y
+    log_w_x = log_ratio - terms.nll_x
     if own_proposal and model.prediction is not None:
         # q has seen y, so x has a proposal of its own.
         part, proposal = model.prediction.proposal(model.prediction(sides), (model.prior, p))
         z = part.draw(proposal, epsilon[..., : part.noise_size])
-        log_ratio_x = p.log_prob(z) - proposal.log_prob(z)
-        nll_x = _by_draw(model.source_nll(tiled, pairs, _rows(z)), shape)[0]
-    else:
-        log_ratio_x = log_ratio
-    return WeighedDraws(terms, log_ratio - terms.nll_x - nll_y, log_ratio_x - nll_x)
+        nll_x, *_ = model.source_nll(tiled, pairs, _rows(z), {})
+        log_w_x = p.log_prob(z) - proposal.log_prob(z) - tf.reshape(nll_x, shape)
+    return WeighedDraws(terms, log_w_xy, log_w_x)
 
 
 def iwae_loss(
     draws: WeighedDraws, *, kl_weight: tf.Tensor | float = 1.0, **weights: float
 ) -> tf.Tensor:
-    """Return minus the importance-weighted bound, objective.extras added: [S, B] -> [B].
+    """Return minus the importance-weighted bound, plus objective.extras: [S, B] -> [B].
 
-    kl_weight is on log p(z) / q(z), so that with one draw this is the loss of the ELBO with an
-    estimated KL. Burda et al. (2016).
+    kl_weight multiplies log p(z) / q(z), so that with one draw this is the loss of the ELBO
+    with an estimated KL. Burda et al. (2016).
     """
     likelihood = -(draws.terms.nll_x + draws.terms.nll_y)
     log_w = likelihood + kl_weight * (draws.log_w_xy - likelihood)
@@ -148,12 +136,12 @@ def importance_weighted(log_w: tf.Tensor) -> tf.Tensor:
 
 def effective_sample_size(log_w: tf.Tensor) -> tf.Tensor:
     """Return (sum_s w_s)^2 / sum_s w_s^2: [S, B] -> [B], between 1 and S."""
-    # The softmax keeps the precision that a difference of log-sums would lose.
+    # A difference of log-sums would lose the precision that the softmax keeps.
     return 1.0 / tf.reduce_sum(tf.square(tf.nn.softmax(log_w, axis=0)), axis=0)
 
 
 def _draws_in_memory(model: Aevnmt, batch: Batch) -> tf.Tensor:
-    """Return how many draws a pass may have, by the sizes of batch and vocabularies."""
+    """Return how many draws fit into a pass, given the sizes of batch and vocabularies."""
     words_x, words_y = tf.size(batch["x"]), tf.size(batch["y"])
     logits_y = tf.cast(words_y, tf.int64) * model.emb_y.vocab_size
     logits_x = tf.cast(words_x, tf.int64) * model.emb_x.vocab_size
@@ -170,7 +158,3 @@ def _repeated(nest: Any, times: tf.Tensor) -> Any:
 
 def _rows(z: tf.Tensor) -> tf.Tensor:
     return tf.reshape(z, [-1, z.shape[-1]])  # [S * B, Z]
-
-
-def _by_draw(values: tuple[tf.Tensor, ...], shape: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    return tuple(tf.reshape(value, shape) for value in values)  # [S, B]

@@ -1,4 +1,4 @@
-"""The words of a sentence, in no order, from z alone: an auxiliary loss against collapse."""
+"""A bag of words predicted from z alone: an auxiliary loss against posterior collapse."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from aevnmt_tf.nets.output_layer import OutputLayer
 class BagOfWords(keras.layers.Layer):
     """log P(bag|z) = sum_j log softmax(affine(tanh(affine(z))))[y_j] (Zhao et al., 2017).
 
-    It is no part of the bound. The end mark is not one of the words.
+    It is not part of the bound. </s> is not one of the words.
 
     Args:
         z_size: Z.
@@ -23,8 +23,6 @@ class BagOfWords(keras.layers.Layer):
     def __init__(self, *, z_size: int, units: int, vocab_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.z_size = z_size
-        self.units = units
-        self.vocab_size = vocab_size
         self.hidden = keras.layers.Dense(
             units, activation="tanh", name=f"{self.name}_hid", dtype=self.dtype_policy
         )
@@ -32,23 +30,17 @@ class BagOfWords(keras.layers.Layer):
             input_size=units,
             vocab_size=vocab_size,
             name=f"{self.name}_out",
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
         )
 
     def build(self, *_: Any) -> None:
         """Create the weights of both layers."""
         self.hidden.build((None, self.z_size))
         self.out.build()
-        self.built = True
 
     def call(self, z: tf.Tensor, words: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Return -log P(bag|z) [B] for z [B, Z], words [B, T] and lengths [B], </s> counted."""
+        """Return -log P(bag|z) [B] for z [B, Z], words [B, T], lengths [B] (with </s>)."""
         log_p = tf.nn.log_softmax(self.out(self.hidden(z)))  # [B, V]
         found = tf.gather(log_p, words, batch_dims=1)  # [B, T]
         real = tf.sequence_mask(lengths - 1, tf.shape(words)[1])
         return -tf.reduce_sum(tf.where(real, found, 0.0), axis=1)
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("z_size", "units", "vocab_size")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -7,25 +7,27 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.matrix_products import compute
 
+TRAINED = 3  # <unk>, <s> and </s>
+
 
 class Words(NamedTuple):
-    """Embedded sentences with each different word once, so that it is projected once."""
+    """Embedded sentences with each distinct word once, so that it is projected once."""
 
     vectors: tf.Tensor  # [words, E]
-    places: tf.Tensor  # [B, T] which of the vectors
+    places: tf.Tensor  # [B, T] indices into the vectors
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Embedding(keras.layers.Layer):
     """emb(ids; theta): ids [...] -> [..., E].
 
-    The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and the
-    clipping by global norm needs all of it.
+    The gradient is a dense matrix: MirroredStrategy with XLA fails on sparse ones, and clipping
+    by global norm needs all of it anyway.
 
     Args:
         vocab_size: V.
         units: E.
-        stddev: of the initial values; 0.5 is that of the authors' code.
+        stddev: of the initial values; the authors' code has 0.5.
     """
 
     def __init__(
@@ -38,29 +40,53 @@ class Embedding(keras.layers.Layer):
 
     def build(self, *_: Any) -> None:
         """Create `embeddings` [V, E], drawn from N(0, stddev^2)."""
+        self.add_embeddings(self.vocab_size)
+
+    def add_embeddings(self, rows: int) -> None:
+        """Create the trainable embeddings [rows, E]."""
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.vocab_size, self.units),
+            shape=(rows, self.units),
             initializer=keras.initializers.RandomNormal(stddev=self.stddev),
         )
-        self.built = True
+
+    def table(self) -> tf.Tensor:
+        """Return all embeddings [V, E]."""
+        return tf.convert_to_tensor(self.embeddings)
 
     def call(self, ids: tf.Tensor) -> tf.Tensor:
         """See the class."""
-        return dense_gather(compute(self, self.embeddings), ids)
+        return dense_gather(compute(self, self.table()), ids)
 
     def words(self, ids: tf.Tensor) -> Words:
-        """Return the same as Words, without dropout.
+        """Return the embedded ids as Words, without dropout.
 
         Not for XLA, whose shapes are static.
         """
         words, places = tf.unique(tf.reshape(ids, [-1]))
         return Words(self(words), tf.reshape(places, tf.shape(ids)))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("vocab_size", "units", "stddev")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class GivenEmbedding(Embedding):
+    """Pretrained embeddings (TF-NMT's embed_prefix), of which only the first three are trained.
+
+    Arguments as Embedding.
+    """
+
+    def build(self, *_: Any) -> None:
+        """Create `embeddings` [3, E] and `given` [V - 3, E], which training leaves alone."""
+        self.add_embeddings(TRAINED)
+        self.given = self.add_weight(
+            name="given",
+            shape=(self.vocab_size - TRAINED, self.units),
+            initializer="zeros",
+            trainable=False,
+        )
+
+    def table(self) -> tf.Tensor:
+        """See Embedding."""
+        return tf.concat([self.embeddings, tf.convert_to_tensor(self.given)], axis=0)
 
 
 @tf.custom_gradient

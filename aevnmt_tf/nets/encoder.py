@@ -1,7 +1,5 @@
 """The source encoder of the translation model."""
 
-from typing import Any
-
 import keras
 import tensorflow as tf
 
@@ -21,16 +19,12 @@ class Encoder(RecurrentStack):
     the layers of a direction are a stack of their own (TfNmtEncoder). The paper has one layer.
     """
 
-    gru = BiGRU
+    kind = BiGRU
     gru_label = "bigru_x"
     start_label = "init_enc"
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.make_layers()
-
     def size_below(self, k: int) -> int:
-        """Return both directions of the layer below, or the words."""
+        """Return the size of both directions of the layer below, or of a word."""
         return 2 * self.units if k else self.input_size
 
     def call(
@@ -40,9 +34,13 @@ class Encoder(RecurrentStack):
         z: tf.Tensor | None = None,
         noise: Noise | None = None,
     ) -> tf.Tensor:
-        """Return states [B, Tx, 2H] of inputs [B, Tx, E] or Words, lengths [B], z [B, Z].
+        """Return the states [B, Tx, 2H] of the top layer.
 
-        `noise` holds masks by layer name.
+        Args:
+            inputs: [B, Tx, E] or Words.
+            lengths: [B].
+            z: [B, Z].
+            noise: dropout masks by layer name.
         """
         noise = noise or {}
         for layer, start in zip(self.grus, self.start(z, lengths), strict=True):

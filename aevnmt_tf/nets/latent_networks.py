@@ -1,4 +1,4 @@
-"""Distributions over z as parts of a model, and the networks that make them of sentences."""
+"""Distributions over z as parts of a model, and the networks that predict them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +15,14 @@ Sides = Mapping[str, tuple[tf.Tensor | Words, tf.Tensor]]
 
 
 class LatentPart(keras.layers.Layer):
-    """A prior, a posterior or a prediction network: whatever gives a distribution over z.
+    """A prior, a posterior or a prediction network: anything that gives a distribution over z.
 
-    No other code knows which distribution it is: draws are made by the part, of standard
-    normal numbers. The default is a diagonal Gaussian's draw.
+    No other code knows which distribution it is: the part itself turns standard normal numbers
+    into draws. By default it draws from a diagonal Gaussian.
     """
 
     z_size: int
-    sides: str = ""  # what it reads: any of "x" and "y"
+    sides: str = ""  # the sentences it reads: any of "x" and "y"
     takes_batch_statistics: bool = False  # in training, as batch normalisation does
     is_point: bool = False  # whether all mass is on one point, so that there is no density
 
@@ -30,15 +30,15 @@ class LatentPart(keras.layers.Layer):
     def noise_size(self) -> int:
         """How many standard normal numbers a draw takes.
 
-        A part that needs a uniform one as well (to choose a component) asks for one more and
-        takes its probability.
+        A part that also needs a uniform number (to choose a component) asks for one more and
+        takes its cumulative probability.
         """
         return self.z_size
 
     def draw(self, distribution: tfd.Distribution, epsilon: tf.Tensor | None) -> tf.Tensor:
-        """Return z [..., B, Z] of standard normal numbers [..., B, noise_size].
+        """Return z [..., B, Z], given standard normal numbers [..., B, noise_size].
 
-        None gives the mean.
+        Without them (None), z is the mean.
         """
         if epsilon is None:
             return distribution.mean()
@@ -46,16 +46,14 @@ class LatentPart(keras.layers.Layer):
         return gaussian.loc + epsilon * gaussian.scale  # z = u + epsilon * s of Eq. (ELBO)
 
     def noise_shapes(self, steps: Mapping[str, Length]) -> dict[str, tuple[Length, ...]]:
-        """Return the shape per sentence of each dropout mask by layer name.
+        """Return the shape of each dropout mask per sentence, by layer name.
 
         `steps` has the padded length of each side.
         """
-        del steps
         return {}
 
     def row_weights(self, weight: tf.Tensor) -> Mapping[str, tf.Tensor]:
-        """Return the rows' weights [B] by name of each layer that takes batch statistics."""
-        del weight
+        """Return the rows' weights [B] for each layer that takes batch statistics, by name."""
         return {}
 
 
@@ -83,22 +81,22 @@ class SentenceAverage(BiGRU):
 
 
 class SentenceNetwork(LatentPart):
-    """What q and r share: an average for each sentence, and heads of two layers on top.
+    """What q and r share: an average per sentence, and heads of two layers on top.
 
     DEVIATION: each average is one bidirectional layer, as in the paper, however many layers
     num_encoder_layers gives to the encoder.
 
     Args:
-        label: "q" or "r", the first part of the layers' names.
+        label: "q", "r" or "p", the prefix of the layers' names.
         sides: "x" or "xy", the sentences it reads.
         input_size: E.
         units: H.
         z_size: Z, also the heads' hidden size.
-        reset: "before" or "after", the reset gate's place.
+        reset: "before" or "after", the place of the reset gate.
     """
 
     heads: tuple[str, ...] = ()
-    is_generative: bool = False  # whether it is a part of the generative model, as p(z|x) is
+    is_generative: bool = False  # whether it is part of the generative model, as p(z|x) is
 
     def __init__(
         self,
@@ -114,21 +112,19 @@ class SentenceNetwork(LatentPart):
         super().__init__(**kwargs)
         self.label = label
         self.sides = sides
-        self.input_size = input_size
         self.units = units
         self.z_size = z_size
-        self.reset = reset
         self.averages = [
             SentenceAverage(
                 input_size=input_size,
                 units=units,
                 reset=reset,
                 name=f"{label}_gru_{side}",
-                dtype=self.dtype_policy,
+                dtype=self.dtype_policy.name,
             )
             for side in sides
         ]
-        # Heads are small and feed an exponential's relatives: always float32.
+        # Heads are small, and softplus and KL need precision: always float32.
         self.hidden = {h: self._dense(f"{label}_{h}_hid", "relu") for h in self.heads}
         self.out = {h: self._dense(f"{label}_{h}_out", None) for h in self.heads}
 
@@ -144,7 +140,6 @@ class SentenceNetwork(LatentPart):
         for head in self.heads:
             self.hidden[head].build((None, 2 * self.units * len(self.sides)))
             self.out[head].build((None, self.z_size))
-        self.built = True
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return a distribution over z, batch [B], event [Z].
@@ -166,14 +161,13 @@ class SentenceNetwork(LatentPart):
         return [self.out[head](self.hidden[head](h)) for head in self.heads]
 
     def distribution(self, *heads: tf.Tensor) -> tfd.Distribution:
-        """Return the distribution of the heads' outputs [B, Z]."""
+        """Return the distribution with these outputs [B, Z] of the heads."""
         raise NotImplementedError
 
     def proposal(
         self, distribution: tfd.Distribution, prior: tuple[LatentPart, tfd.Distribution]
     ) -> tuple[LatentPart, tfd.Distribution]:
         """Return what importance sampling draws from: a part and its distribution."""
-        del prior
         return self, distribution
 
     def noise_shapes(self, steps: Mapping[str, Length]) -> dict[str, tuple[Length, ...]]:
@@ -182,11 +176,6 @@ class SentenceNetwork(LatentPart):
             layer.name: layer.noise_shape(steps[side])
             for layer, side in zip(self.averages, self.sides, strict=True)
         }
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("label", "sides", "input_size", "units", "z_size", "reset")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -214,7 +203,7 @@ class PointNetwork(SentenceNetwork):
     is_point = True
 
     def distribution(self, loc: tf.Tensor) -> tfd.Distribution:
-        """Return all mass on one point."""
+        """Return a distribution with all mass on one point."""
         return tfd.VectorDeterministic(loc)
 
     def draw(self, distribution: tfd.Distribution, epsilon: tf.Tensor | None) -> tf.Tensor:
@@ -224,5 +213,5 @@ class PointNetwork(SentenceNetwork):
     def proposal(
         self, distribution: tfd.Distribution, prior: tuple[LatentPart, tfd.Distribution]
     ) -> tuple[LatentPart, tfd.Distribution]:
-        """Return the prior: a point has no density to weigh draws with."""
+        """Return the prior: a point has no density for importance weights."""
         return prior

@@ -1,4 +1,4 @@
-"""Batch normalisation of a posterior's mean with a fixed scale, against collapse.
+"""Batch normalisation of a posterior's mean with a fixed scale, against posterior collapse.
 
     u'_i = scale * (u_i - mean_i) / sqrt(variance_i) + shift_i        for each dimension i of z
 
@@ -15,16 +15,16 @@ import tensorflow as tf
 from aevnmt_tf.nets.latent_networks import GaussianNetwork, Sides
 from aevnmt_tf.nets.recurrent import Noise
 
-MOMENTUM = 0.9  # of the moving statistics; 0.9 and EPSILON are those of Zhu et al.'s code
+MOMENTUM = 0.9  # of the moving statistics; both values are those of Zhu et al.'s code
 EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class MeanNormalisation(keras.layers.Layer):
-    """Normalise each column of [B, Z]. In training the statistics are those of the batch.
+    """Normalise each column of [B, Z].
 
-    At all other times they are moving averages, so that a sentence's z does not depend on its
-    batch.
+    Training uses the statistics of the batch. Everything else uses moving averages, so that the
+    z of a sentence does not depend on its batch.
 
     Args:
         size: Z.
@@ -50,36 +50,31 @@ class MeanNormalisation(keras.layers.Layer):
         self.shift = self.add_weight(name="shift", shape=(self.size,), initializer="zeros")
         self.moving_mean = statistic("moving_mean", "zeros")
         self.moving_variance = statistic("moving_variance", "ones")
-        self.built = True
 
     def call(self, loc: tf.Tensor, weight: tf.Tensor | None = None) -> tf.Tensor:
         """Return loc [B, Z] normalised.
 
-        With `weight` [B], what each row counts (a filler counts nothing), the statistics are
-        those of the batch, and the moving ones follow. Without it they are the moving
-        ones.
+        With `weight` [B], the weight of each row (0 for padding rows), the statistics are those
+        of the batch, and the moving averages are updated. Without it they are the moving
+        averages.
         """
         if weight is None:
             mean, variance = map(tf.convert_to_tensor, (self.moving_mean, self.moving_variance))
         else:
             mean, variance = _moments(loc, weight)
-            self._follow(mean, variance)
+            self._update(mean, variance)
         return self.scale * (loc - mean) * tf.math.rsqrt(variance + EPSILON) + self.shift
 
-    def _follow(self, mean: tf.Tensor, variance: tf.Tensor) -> None:
+    def _update(self, mean: tf.Tensor, variance: tf.Tensor) -> None:
         finite = tf.reduce_all(tf.math.is_finite(mean) & tf.math.is_finite(variance))
         for moving, now in ((self.moving_mean, mean), (self.moving_variance, variance)):
             old = tf.convert_to_tensor(moving)
             moved = MOMENTUM * old + (1.0 - MOMENTUM) * tf.stop_gradient(now)
             moving.assign(tf.where(finite, moved, old))
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "size": self.size, "scale": self.scale}
-
 
 def _moments(loc: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return mean and variance [Z] over the rows that count."""
+    """Return the weighted mean and variance [Z] over the rows."""
     total, weight = tf.reduce_sum(weight), weight[:, None]
     mean = tf.math.divide_no_nan(tf.reduce_sum(weight * loc, axis=0), total)
     squares = tf.reduce_sum(weight * tf.math.squared_difference(loc, mean), axis=0)
@@ -110,14 +105,10 @@ class NormalisedGaussianNetwork(GaussianNetwork):
         self.norm.build()
 
     def outputs(self, sides: Sides, noise: Noise) -> list[tf.Tensor]:
-        """Return the heads' outputs [B, Z], the first of them normalised."""
+        """Return the outputs [B, Z] of both heads, the first one normalised."""
         loc, scale = super().outputs(sides, noise)
         return [self.norm(loc, noise.get(self.norm.name)), scale]
 
     def row_weights(self, weight: tf.Tensor) -> Mapping[str, tf.Tensor]:
         """See LatentPart."""
         return {self.norm.name: weight}
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "mean_scale": self.mean_scale}

@@ -1,9 +1,9 @@
 """Random numbers of a training step as pure functions of (seed, step, row).
 
-A row is a sentence's place in the global batch. A step draws the numbers of the whole global
-batch and takes the rows it has, so that one device, two devices and two processes see the same
-noise. All of it is made outside of what XLA compiles: on a CPU, masks drawn inside double the
-time of a step.
+A row is the position of a sentence in the global batch. A step draws the numbers of the whole
+global batch and takes its own rows, so that one device, two devices and two processes see the
+same noise. All of this is outside of what XLA compiles: on a CPU, drawing masks inside doubles
+the time of a step.
 """
 
 import zlib
@@ -14,7 +14,7 @@ Shape = tuple[tf.Tensor | int, ...]
 
 
 def seed_for(name: str, *, seed: int, step: tf.Tensor | int) -> tf.Tensor:
-    """Return the seed [2] of one stream of numbers."""
+    """Return the seed [2] of one stream of random numbers."""
     pair = tf.stack([tf.cast(seed, tf.int32), tf.cast(step, tf.int32)])
     return tf.random.experimental.stateless_fold_in(
         pair, zlib.crc32(name.encode()) & 0x7FFFFFFF
@@ -24,10 +24,10 @@ def seed_for(name: str, *, seed: int, step: tf.Tensor | int) -> tf.Tensor:
 def dropout_mask(
     shape: Shape, *, rate: float, seed: tf.Tensor, rows: tf.Tensor, num_rows: int
 ) -> tf.Tensor:
-    """Return 0 with probability `rate`, else 1 / (1 - rate): [B] + shape for the rows [B].
+    """Return 0 with probability `rate`, else 1 / (1 - rate): [B] + shape.
 
-    They are rows of num_rows. The rate is exact to 1/65536: each random word of 32 bits makes
-    two entries.
+    For the given rows [B] of num_rows. The rate is exact to 1/65536: a random word of 32 bits
+    gives two entries.
     """
     size = tf.reduce_prod(tf.convert_to_tensor([num_rows, *shape]))
     words = tf.random.stateless_uniform([(size + 1) // 2], seed, None, None, tf.uint32)

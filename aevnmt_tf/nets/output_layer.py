@@ -1,7 +1,7 @@
-"""Output layers: from states to logits, and straight to negative log-likelihoods.
+"""Output layers: from states to logits, and directly to negative log-likelihoods.
 
-Most of the work of a training step is here ([tokens, F] x [F, V], three times), so nothing is
-done on padding and no pass over [tokens, V] is made that is not needed.
+A training step does most of its work here ([tokens, F] x [F, V], three times). So padding is
+skipped, and no pass over [tokens, V] is made without need.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,9 @@ class OutputLayer(keras.layers.Layer):
         input_size: F.
         vocab_size: V.
         use_bias: whether the map has a bias (TF-NMT's form of out_y has none).
-        packed: whether `nll` computes on real tokens alone. Not under XLA, which needs static
-            shapes.
-        label_smoothing: the share of a label's probability that all words have in equal parts.
-        tied_size: E of the embeddings that `tie` names, or None for a matrix of its own.
+        packed: whether `nll` skips padding. Not possible under XLA, which needs static shapes.
+        label_smoothing: the probability mass that is spread evenly over the vocabulary.
+        tied_size: E of the embeddings passed to `tie`, or None for a matrix of its own.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class OutputLayer(keras.layers.Layer):
         self.kernel = self.projection = self.bias = None
 
     def tie(self, embedding: Embedding) -> None:
-        """Use these embeddings, of a layer that keeps and saves them itself."""
+        """Use the embeddings of this layer, which tracks and saves them itself."""
         self._table = lambda: embedding.embeddings  # Keras would track and save a layer here
 
     def build(self, *_: Any) -> None:
@@ -72,10 +71,9 @@ class OutputLayer(keras.layers.Layer):
             self.bias = self.add_weight(
                 name="bias", shape=(self.vocab_size,), initializer="zeros"
             )
-        self.built = True
 
     def matrix(self) -> tf.Tensor:
-        """Return what features [..., F] are multiplied with, [F, V], as one matrix."""
+        """Return the matrix [F, V] that features [..., F] are multiplied by."""
         kernel = self._weights()[0]
         if self.projection is None:
             return kernel
@@ -111,9 +109,9 @@ class OutputLayer(keras.layers.Layer):
             twins: whether rows b and B / 2 + b are the same sentence.
 
         Returns:
-            Four tensors [B], all float32: nll in nats, how many labels had the highest logit,
-            what label smoothing adds to nll, and how far the predictions of twins are apart
-            (`twin_divergence` summed over the sentence; 0 without twins).
+            Four float32 tensors [B]: nll in nats, the number of labels with the highest logit,
+            what label smoothing adds to nll, and `twin_divergence` summed over the sentence (0
+            without twins).
         """
         real = tf.sequence_mask(lengths, tf.shape(labels)[1])  # [B, T]
         if self.packed:
@@ -139,12 +137,6 @@ class OutputLayer(keras.layers.Layer):
             twins=twins,
         )
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ["input_size", "vocab_size", "use_bias", "packed", "label_smoothing"]
-        names.append("tied_size")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
 
 def affine(features: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None = None) -> tf.Tensor:
     """Return features [..., F] x kernel [F, V] + bias [V]."""
@@ -160,38 +152,34 @@ def nll_of_labels(
     smoothing: float = 0.0,
     twins: bool = False,
 ) -> Counts:
-    """Return -log softmax(affine(features))[label] and three more, each [N] and float32.
+    """Return -log softmax(affine(features))[label] and three more float32 tensors [N].
 
-    The second is whether the label's logit is the highest, the third what label smoothing adds
-    to the first, the fourth the divergence of each token from its twin: token n of the first
-    half and token n of the second half are the same word in two passes.
+    They tell whether the label has the highest logit, what label smoothing adds, and how far
+    each token diverges from its twin: token n of the first half and token n of the second half
+    are the same word in two passes.
 
-    features [N, F], labels [N]. The softmax minus one-hot that the forward pass leaves behind
-    is the gradient of the logits up to a factor for each token; that factor is put on the small
-    operands of the products.
+    The forward pass keeps softmax minus one-hot, which is the gradient of the logits up to a
+    factor per token. That factor is applied to the small operands of the products.
 
     Smoothed labels are (1 - smoothing) one-hot + smoothing / V. The cross-entropy to them is
-    nll + smoothing (logits[label] - mean(logits)): the normaliser is in both and cancels.
+    nll + smoothing (logits[label] - mean(logits)): the normaliser cancels.
     """
-    words = tf.cast(labels, tf.int32)
-    where = tf.stack([tf.range(tf.shape(words)[0]), words], axis=1)  # [N, 2]
+    where = tf.stack([tf.range(tf.size(labels)), tf.cast(labels, tf.int32)], axis=1)  # [N, 2]
 
     @tf.custom_gradient
     def function(features, kernel, *bias):  # type: ignore[no-untyped-def]
         logits = tf.cast(affine(features, kernel, *bias), tf.float32)  # [N, V]
         # On a CPU, oneDNN's softmax takes a third of the time of TensorFlow's cross-entropy.
-        # The highest probability is at least 1 / V: its logarithm serves all labels.
+        # The highest probability is at least 1 / V, so its logarithm is exact for all labels.
         softmax = tf.nn.softmax(logits)
         chosen = tf.gather(logits, labels, batch_dims=1)
         highest = tf.reduce_max(logits, axis=-1)
         nll = (highest - chosen) - tf.math.log(tf.reduce_max(softmax, axis=-1))
         correct = tf.cast(chosen >= highest, tf.float32)
         d_logits = tf.tensor_scatter_nd_sub(softmax, where, tf.ones_like(nll))
+        added, divergence, d_twins = tf.zeros_like(nll), tf.zeros_like(nll), None
         if smoothing:
             added = smoothing * (chosen - tf.reduce_mean(logits, axis=-1))
-        else:
-            added = tf.zeros_like(nll)
-        divergence, d_twins = tf.zeros_like(nll), None
         if twins:
             divergence, d_twins = twin_divergence(logits, softmax)
 
@@ -222,11 +210,11 @@ def nll_of_labels(
 def twin_divergence(
     logits: tf.Tensor, softmax: tf.Tensor
 ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """Return (KL(p || p') + KL(p' || p)) / 2 of twins [N], and its gradient for the logits.
+    """Return (KL(p || p') + KL(p' || p)) / 2 of twins [N], and its gradient function.
 
-    logits [N, V]; p is the first half of softmax [N, V] and p' the second, so both halves of
-    the result are the same. With d = logits - logits', the two KLs are sum_v (p - p') d: the
-    normalisers cancel. The gradient for the first half is (p (d - E_p[d]) + p - p') / 2.
+    p is the first half of softmax [N, V] and p' the second; both halves of the result are the
+    same. With d = logits - logits', the sum of the two KLs is sum_v (p - p') d: the normalisers
+    cancel. The gradient for the first half is (p (d - E_p[d]) + p - p') / 2.
     """
     d = tf.subtract(*tf.split(logits, 2))  # [N / 2, V]
     p, other = tf.split(softmax, 2)

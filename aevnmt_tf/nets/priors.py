@@ -13,9 +13,9 @@ from aevnmt_tf.nets.recurrent import Noise
 
 
 class Prior(LatentPart):
-    """p(z), or p(z|x) where `sides` says that it reads the source.
+    """p(z), or p(z|x) if `sides` says that it reads the source.
 
-    A prior defines `call`, `draw` where it is no diagonal Gaussian, and `kl` where that has a
+    A prior defines `call`, `draw` if it is not a diagonal Gaussian, and `kl` if that has a
     closed form.
 
     Args:
@@ -27,7 +27,7 @@ class Prior(LatentPart):
         self.z_size = z_size
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
-        """Return a distribution over z, event [Z]; batch [] where it conditions on nothing."""
+        """Return a distribution over z, event [Z]; batch [] if it conditions on nothing."""
         raise NotImplementedError
 
     def kl(self, q: tfd.Distribution, p: tfd.Distribution, z: tf.Tensor) -> tf.Tensor:
@@ -35,18 +35,14 @@ class Prior(LatentPart):
 
         Args:
             q: the posterior, batch [B].
-            p: what `call` gave.
+            p: the result of `call`.
             z: [..., B, Z] drawn from q, for an estimate.
 
         Returns:
-            [B, Z]. Without a closed form, its estimate log q(z) - log p(z): [..., B, 1], the
-            whole of z as if it were one dimension.
+            [B, Z]. Without a closed form, the estimate log q(z) - log p(z): [..., B, 1], for
+            all of z as one dimension.
         """
         return (q.log_prob(z) - p.log_prob(z))[..., None]
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "z_size": self.z_size}
 
 
 class GaussianPrior(Prior):
@@ -54,21 +50,18 @@ class GaussianPrior(Prior):
 
     def kl(self, q: tfd.Distribution, p: tfd.Distribution, z: tf.Tensor) -> tf.Tensor:
         """Return the exact KL by dimension: [B, Z]."""
-        del z
         return tfd.kl_divergence(q.distribution, p.distribution)
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class StandardNormal(GaussianPrior):
-    """p(z) = N(0, I), the paper's."""
+    """p(z) = N(0, I), the paper's prior."""
 
     def build(self, *_: Any) -> None:
-        """Create nothing: there is nothing to learn."""
-        self.built = True
+        """Create no weights."""
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return N(0, I)."""
-        del sides, noise
         return tfd.Independent(
             tfd.Normal(tf.zeros([self.z_size]), tf.ones([self.z_size])),
             reinterpreted_batch_ndims=1,
@@ -102,11 +95,9 @@ class MixturePrior(Prior):
             name="loc", shape=shape, initializer=keras.initializers.RandomNormal(stddev=1.0)
         )
         self.scale = self.add_weight(name="scale", shape=shape, initializer=one)
-        self.built = True
 
     def call(self, sides: Sides, noise: Noise | None = None) -> tfd.Distribution:
         """Return the mixture."""
-        del sides, noise
         logits, loc, scale = map(tf.convert_to_tensor, (self.logits, self.loc, self.scale))
         return tfd.MixtureSameFamily(
             tfd.Categorical(logits=logits),
@@ -115,29 +106,25 @@ class MixturePrior(Prior):
 
     @property
     def noise_size(self) -> int:
-        """One number for each dimension, and one that chooses the component."""
+        """One number per dimension, and one that chooses the component."""
         return self.z_size + 1
 
     def draw(self, distribution: tfd.Distribution, epsilon: tf.Tensor | None) -> tf.Tensor:
-        """Return z [..., B, Z] of standard normal numbers [..., B, Z + 1]; None: the mean."""
+        """See LatentPart; epsilon is [..., B, Z + 1]."""
         if epsilon is None:
             return distribution.mean()
         weights = distribution.mixture_distribution.probs_parameter()  # [K]
         gaussian = distribution.components_distribution.distribution
         share = tfd.Normal(0.0, 1.0).cdf(epsilon[..., -1:])  # uniform: [..., B, 1]
-        ends = tf.cumsum(weights)[:-1]  # where a component's share ends, but for the last one
+        ends = tf.cumsum(weights)[:-1]  # where the share of each component but the last ends
         chosen = tf.reduce_sum(tf.cast(share > ends, tf.int32), axis=-1)  # [..., B]
         loc, scale = (tf.gather(value, chosen) for value in (gaussian.loc, gaussian.scale))
         return loc + epsilon[..., :-1] * scale
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        return {**super().get_config(), "components": self.components}
-
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class ConditionalPrior(GaussianNetwork):
-    """p(z|x) = N(u, diag(s^2)), functions of the source as r's are: VNMT (Zhang et al., 2016).
+    """p(z|x) = N(u, diag(s^2)), with u and s computed as in r: VNMT (Zhang et al., 2016).
 
     DEVIATION: Zhang et al. average the states of the translation model's encoder; ours has a
     recurrent layer of its own, as the networks of the paper have.

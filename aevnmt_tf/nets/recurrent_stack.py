@@ -1,20 +1,27 @@
-"""Stacks of GRU layers started from z: what the source LM, encoder and decoder share."""
+"""Stacks of recurrent layers started from z: what the source LM, encoder and decoder share."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import make_cell
-from aevnmt_tf.nets.recurrent import GRU, GRUWeights, Length, Noise, outputs_of
+from aevnmt_tf.nets.recurrent import (
+    GRU,
+    Length,
+    Noise,
+    RecurrentLayer,
+    make_cell,
+    outputs_of,
+)
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class InitialState(keras.layers.Layer):
-    """tanh(affine(z)), one for each layer of a stack: Eq. (init-lm), Eq. (init-dec).
+    """tanh(affine(z)) for each layer of a stack: Eq. (init-lm), Eq. (init-dec).
 
-    Without z (z_size None): zeros. The first affine map is called `label`, the next `label`_2,
-    and so on.
+    Without z (z_size None), states are zero. The first affine map is called `label`, the next
+    `label`_2, and so on.
     """
 
     def __init__(
@@ -27,7 +34,6 @@ class InitialState(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.label = label
         self.units = units
         self.num_layers = num_layers
         self.z_size = z_size
@@ -44,19 +50,13 @@ class InitialState(keras.layers.Layer):
         """Create kernel [Z, H] and bias [H] of each map."""
         for layer in self.affine:
             layer.build((None, self.z_size))
-        self.built = True
 
     def call(self, z: tf.Tensor | None, lengths: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Return a state [B, H] for each layer, of z [B, Z] or None, and lengths [B]."""
+        """Return a state [B, H] for each layer, given z [B, Z] or None, and lengths [B]."""
         if self.affine:
             return tuple(layer(z) for layer in self.affine)
         zeros = tf.zeros([tf.shape(lengths)[0], self.units], self.compute_dtype)
         return (zeros,) * self.num_layers
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        names = ("label", "units", "num_layers", "z_size")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
 
 def numbered(label: str, k: int) -> str:
@@ -65,34 +65,23 @@ def numbered(label: str, k: int) -> str:
 
 
 class RecurrentStack(keras.layers.Layer):
-    """GRU layers, each started from its own map of z.
-
-    A subclass names its layers, and calls `make_layers` when its sizes are known.
+    """Recurrent layers, each started from its own map of z. A subclass names them.
 
     Args:
         input_size: E.
         units: H.
         num_layers: how many layers.
-        z_size: Z, or None for a start from zeros.
-        reset: "before" or "after", the reset gate's place.
-        feed_z: whether the first layer reads z at every step, after its other inputs.
+        z_size: Z, or None to start from zeros.
+        reset: "before" or "after", the place of a GRU's reset gate.
+        feed_z: whether the first layer also reads z at every step, after its other inputs.
         unit: "gru", "lstm" or "layer_norm_lstm"; z starts both h and c of an LSTM.
         forget_bias: of an LSTM.
+        num_starts: how many initial states there are, if not one for each of num_layers.
     """
 
-    gru: type[GRUWeights] = GRU
+    kind: type[RecurrentLayer] = GRU
     gru_label = ""
     start_label = ""
-    arguments: tuple[str, ...] = (
-        "input_size",
-        "units",
-        "num_layers",
-        "z_size",
-        "reset",
-        "feed_z",
-        "unit",
-        "forget_bias",
-    )
 
     def __init__(
         self,
@@ -105,6 +94,7 @@ class RecurrentStack(keras.layers.Layer):
         feed_z: bool = False,
         unit: str = "gru",
         forget_bias: float = 1.0,
+        num_starts: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -112,108 +102,101 @@ class RecurrentStack(keras.layers.Layer):
         self.units = units
         self.num_layers = num_layers
         self.z_size = z_size
-        self.reset = reset
-        self.feed_z = feed_z
-        self.unit = unit
-        self.forget_bias = forget_bias
-
-    def make_layers(self) -> None:
-        """Make the initial states and the recurrent layers."""
-        self.make_start(self.num_layers)
-        self.grus = [
-            self.make_layer(self.gru, self.size_below(k), numbered(self.gru_label, k))
-            for k in range(self.num_layers)
-        ]
-
-    def make_layer(self, kind: type[GRUWeights], input_size: int, name: str) -> GRUWeights:
-        """Return a layer with this stack's units; `gru` in its name becomes what they are."""
-        return kind(
-            input_size=input_size,
-            units=self.units,
-            reset=self.reset,
-            unit=self.unit,
-            forget_bias=self.forget_bias,
-            name=name.replace("gru", self.unit),
-            dtype=self.dtype_policy,
-        )
-
-    def make_start(self, num_layers: int) -> None:
-        """Make the initial states."""
-        cell = make_cell(self.unit, reset=self.reset, forget_bias=self.forget_bias)
+        self.fed_size = z_size if feed_z and z_size else 0  # how much of z every step reads
+        self._unit: dict[str, Any] = {"unit": unit, "reset": reset, "forget_bias": forget_bias}
         self.start = InitialState(
             label=self.start_label,
-            units=self.units * cell.state_parts,
-            num_layers=num_layers,
-            z_size=self.z_size,
+            units=units * make_cell(**self._unit).state_parts,
+            num_layers=num_layers if num_starts is None else num_starts,
+            z_size=z_size,
             name=self.start_label.replace("init", "start"),
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
+        )
+
+    def build(self, *_: Any) -> None:
+        """Create the recurrent layers and all weights."""
+        self.grus = [
+            self.make_layer(self.size_below(k), numbered(self.gru_label, k))
+            for k in range(self.num_layers)
+        ]
+        self.start.build()
+        for layer in self.grus:
+            layer.build()
+
+    def make_layer(self, input_size: int, name: str) -> RecurrentLayer:
+        """Return a layer of this stack; `gru` in its name is replaced by the unit's name."""
+        return self.kind(
+            input_size=input_size,
+            units=self.units,
+            name=name.replace("gru", self._unit["unit"]),
+            dtype=self.dtype_policy.name,
+            **self._unit,
         )
 
     def size_below(self, k: int) -> int:
         """Return the size of what layer k (from 0) reads."""
         return self.units if k else self.input_size + self.fed_size
 
-    @property
-    def fed_size(self) -> int:
-        """How much of z the first layer reads at every step: all of it or nothing."""
-        return self.z_size if self.feed_z and self.z_size else 0
-
     def fed(self, z: tf.Tensor | None, lengths: tf.Tensor) -> tf.Tensor:
-        """Return what of z [B, Z] every step reads: [B, fed_size]."""
+        """Return the part of z [B, Z] that every step reads: [B, fed_size]."""
         if z is None or not self.fed_size:
             return tf.zeros([tf.shape(lengths)[0], 0], self.compute_dtype)
         return tf.cast(z, self.compute_dtype)
 
-    def sublayers(self) -> list[keras.layers.Layer]:
-        """Return all layers with weights."""
-        return [self.start, *self.grus]
-
-    def build(self, *_: Any) -> None:
-        """Create the weights of all layers."""
-        for layer in self.sublayers():
-            layer.build()
-        self.built = True
-
-    def run_layers(
-        self, inputs: tf.Tensor, starts: tuple[tf.Tensor, ...], noise: Noise, *, first: int = 0
-    ) -> tf.Tensor:
-        """Return the top states [B, T, H] over a sentence, for what layer `first` reads."""
-        for layer, start in zip(self.grus[first:], starts[first:], strict=True):
-            inputs = layer(inputs, start, dropout=noise.get(layer.name))
-        return inputs
-
-    def step_layers(
-        self,
-        inputs: tf.Tensor,
-        states: tuple[tf.Tensor, ...],
-        dropout: Noise | None = None,
-        *,
-        first: int = 0,
-    ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
-        """Return the top state [N, H] and the new states of the layers from `first` on.
-
-        `dropout` holds masks of the inputs by layer name.
-        """
-        new = []
-        for layer, old in zip(self.grus[first:], states[first:], strict=True):
-            if dropout:
-                inputs *= dropout[layer.name]
-            new.append(layer.step(inputs, old))
-            inputs = outputs_of(new[-1], self.units)
-        return inputs, tuple(new)
-
     def noise_shapes(self, steps: Length) -> dict[str, tuple[Length, ...]]:
-        """Return the shape per sentence of each dropout mask, by layer name."""
+        """Return the shape of each dropout mask per sentence, by layer name."""
         return {layer.name: layer.noise_shape(steps) for layer in self.grus}
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments."""
-        arguments = {name: getattr(self, name) for name in self.arguments}
-        return {**super().get_config(), **arguments}
+
+def run_stack(
+    layers: Sequence[GRU],
+    inputs: tf.Tensor,
+    starts: Sequence[tf.Tensor],
+    noise: Noise,
+    *,
+    residual: int = 0,
+    beside: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Return the outputs [B, T, H] of the top layer, and the states [B, T, ...] of each layer.
+
+    Args:
+        layers: from the bottom up.
+        inputs: [B, T, in] of the first layer.
+        starts: the initial state of each layer.
+        noise: dropout masks by layer name.
+        residual: how many layers, from the top, add their input to their output. Dropout is
+            inside of these connections.
+        beside: [B, T, M], what each layer reads in addition to the one below.
+    """
+    all_states = []
+    for k, (layer, start) in enumerate(zip(layers, starts, strict=True)):
+        read = inputs if beside is None else tf.concat([inputs, beside], axis=-1)
+        all_states.append(layer.states(read, start, noise.get(layer.name)))
+        outputs = outputs_of(all_states[-1], layer.units)
+        inputs = outputs + inputs if k >= len(layers) - residual else outputs
+    return inputs, all_states
+
+
+def step_stack(
+    layers: Sequence[GRU],
+    inputs: tf.Tensor,
+    states: Sequence[tf.Tensor],
+    *,
+    residual: int = 0,
+    beside: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
+    """Return the top output [N, H] and the new states after one step; see `run_stack`."""
+    new = []
+    for k, (layer, state) in enumerate(zip(layers, states, strict=True)):
+        read = inputs if beside is None else tf.concat([inputs, beside], axis=-1)
+        new.append(layer.step(read, state))
+        outputs = outputs_of(new[-1], layer.units)
+        inputs = outputs + inputs if k >= len(layers) - residual else outputs
+    return inputs, tuple(new)
 
 
 def with_fed(inputs: tf.Tensor, fed: tf.Tensor) -> tf.Tensor:
-    """Return inputs [B, T, in] with `fed` [B, n] behind them at every step: [B, T, in + n]."""
+    """Append `fed` [B, n] to the inputs [B, T, in] of every step: [B, T, in + n]."""
     if fed.shape[-1] == 0:
         return inputs
     steps = tf.repeat(fed[:, None], tf.shape(inputs)[1], axis=1)

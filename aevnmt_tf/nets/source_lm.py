@@ -8,7 +8,7 @@ import tensorflow as tf
 from aevnmt_tf.nets.matrix_products import compute
 from aevnmt_tf.nets.output_layer import OutputLayer
 from aevnmt_tf.nets.recurrent import Noise
-from aevnmt_tf.nets.recurrent_stack import RecurrentStack, with_fed
+from aevnmt_tf.nets.recurrent_stack import RecurrentStack, run_stack, step_stack, with_fed
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -28,7 +28,6 @@ class SourceLM(RecurrentStack):
 
     gru_label = "gru_lm"
     start_label = "init_lm"
-    arguments = (*RecurrentStack.arguments, "vocab_size", "packed", "tied")
 
     def __init__(
         self, *, vocab_size: int, packed: bool = True, tied: bool = False, **kwargs: Any
@@ -37,19 +36,19 @@ class SourceLM(RecurrentStack):
         self.vocab_size = vocab_size
         self.packed = packed
         self.tied = tied
-        self.make_layers()
+
+    def build(self, *_: Any) -> None:
+        """Create the other layers and all weights."""
+        super().build()
         self.out_x = OutputLayer(
             input_size=self.units,
-            vocab_size=vocab_size,
-            packed=packed,
-            tied_size=self.input_size if tied else None,
+            vocab_size=self.vocab_size,
+            packed=self.packed,
+            tied_size=self.input_size if self.tied else None,
             name="out_x",
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
         )
-
-    def sublayers(self) -> list[keras.layers.Layer]:
-        """Return all layers with weights."""
-        return [*super().sublayers(), self.out_x]
+        self.out_x.build()
 
     def call(
         self,
@@ -58,15 +57,19 @@ class SourceLM(RecurrentStack):
         z: tf.Tensor | None = None,
         noise: Noise | None = None,
     ) -> tf.Tensor:
-        """Return h_1 .. h_m [B, Tx, H] for inputs f_0 .. f_{m-1} [B, Tx, E] and z [B, Z].
+        """Return h_1 .. h_m [B, Tx, H].
 
-        `noise` holds masks by layer name.
+        Args:
+            inputs: f_0 .. f_{m-1} [B, Tx, E].
+            lengths: [B].
+            z: [B, Z].
+            noise: dropout masks by layer name.
         """
         inputs = with_fed(compute(self, inputs), self.fed(z, lengths))
-        return self.run_layers(inputs, self.start(z, lengths), noise or {})
+        return run_stack(self.grus, inputs, self.start(z, lengths), noise or {})[0]
 
     def begin(self, z: tf.Tensor | None, lengths: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Return the states to start `step` with: those of the layers, and what of z is fed."""
+        """Return the initial states for `step`: those of the layers, and what of z is fed."""
         return (*self.start(z, lengths), self.fed(z, lengths))
 
     def step(
@@ -74,6 +77,5 @@ class SourceLM(RecurrentStack):
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, ...]]:
         """Return one word's logits [B, Vx] and the new states, for inputs f_{i-1} [B, E]."""
         *hidden, fed = states
-        inputs = tf.concat([compute(self, inputs), fed], axis=-1)
-        h, new = self.step_layers(inputs, tuple(hidden))
+        h, new = step_stack(self.grus, tf.concat([compute(self, inputs), fed], axis=-1), hidden)
         return self.out_x(h), (*new, fed)

@@ -1,8 +1,8 @@
-"""Greedy search, beam search and sampling over a step function; knows no model.
+"""Greedy search, beam search and sampling over a step function, independent of any model.
 
-Each sentence stops on its own, at its own limit, and what it gets does not depend on the others
-in the batch. Sentences that are done leave the batch once an eighth of it is done, so that no
-work is spent on them.
+Each sentence stops on its own, at its own limit, and its result does not depend on the others
+in the batch. Finished sentences leave the batch once they are an eighth of it, so that no work
+is spent on them.
 """
 
 from aevnmt_tf.search.beam_search import beam, length_penalty

@@ -9,7 +9,7 @@ from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, Nest, SearchPro
 from aevnmt_tf.search.vocabulary import best_continuations
 from aevnmt_tf.search.word_loop import WordLoop, run
 
-SMALLEST = 1e-30  # attention whose logarithm float32 has
+SMALLEST = 1e-30  # attention with a finite logarithm in float32
 
 
 def beam(
@@ -20,16 +20,16 @@ def beam(
     length_penalty_weight: float = 0.0,
     coverage_penalty_weight: float = 0.0,
 ) -> Hypotheses:
-    """Search by a beam, with finished and live hypotheses kept apart.
+    """Run beam search, with finished and live hypotheses kept apart.
 
-    A hypothesis finishes if it is among the `width` best candidates of its step. A sentence
-    stops when no live hypothesis can still become one of the n_best, or at its limit. An
-    unfinished hypothesis is returned only where none has finished. A beam of width 1 stops as
-    soon as its hypothesis finishes: it is greedy search. A coverage penalty needs the problem's
-    source_mask.
+    A hypothesis finishes if it is among the `width` best candidates of its step. The search
+    for a sentence stops when no live hypothesis can still become one of the n_best, or at its
+    limit. Unfinished hypotheses are returned only if none has finished. A beam of width 1 stops
+    as soon as its hypothesis finishes, which makes it greedy search. A coverage penalty needs
+    the source_mask of the problem.
     """
     if not 1 <= n_best <= width:
-        raise ValueError(f"n_best must be from 1 to the beam width {width}, not {n_best}")
+        raise ValueError(f"n_best must be from 1 to the beam width {width}, not {n_best}.")
     batch = tf.size(problem.limits)
     zeros = tf.zeros([batch, n_best], tf.int32)
     nothing = tf.fill([batch, n_best], MINUS_INFINITY)
@@ -52,17 +52,17 @@ def beam(
 
 
 class _Ends(NamedTuple):
-    """The best hypotheses that have come to an end, as pointers into the history."""
+    """The best hypotheses that have ended, as pointers into the history."""
 
     scores: tf.Tensor  # [A, N]
     log_probs: tf.Tensor  # [A, N]
-    step: tf.Tensor  # [A, N] when the last word was made; -1: no hypothesis
+    step: tf.Tensor  # [A, N] the step of the last word; -1 without a hypothesis
     word: tf.Tensor  # [A, N] the last word
-    parent: tf.Tensor  # [A, N] the place in the beam that it was made from
+    parent: tf.Tensor  # [A, N] the place in the beam that it continues
 
 
 class _Beam(NamedTuple):
-    """What beam search keeps of a sentence."""
+    """What beam search keeps per sentence."""
 
     live: tf.Tensor  # [A, K] log-probabilities of the live hypotheses, best first
     num_finished: tf.Tensor  # [A]
@@ -78,7 +78,7 @@ def _advance(
     weight: float,
     coverage: float,
 ) -> tuple[tf.Tensor, tf.Tensor, _Beam, tf.Tensor]:
-    """Go from the live hypotheses to the next ones and to those that end here."""
+    """Extend the live hypotheses, and collect those that end here."""
     beam, length = loop.carry, loop.t + 1
     n_best = beam.ends.scores.shape[1]
     log_probs, words, parents = _candidates(logits, loop, problem=problem, count=2 * width)
@@ -87,17 +87,15 @@ def _advance(
 
     # 2K candidates include K live ones, because each hypothesis has at most one that ends it.
     # Only candidates among the K best may finish, so that a beam of 1 is greedy search.
-
     # DEVIATION: TF-NMT keeps finished hypotheses in the beam, where they take places from live
     # ones, and stops when the whole beam has finished. Ours leave the beam, and the search
     # stops when no live hypothesis can still win.
-    finishes = ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None]
-    finishes = finishes[:, :width]  # [A, K]
+    finishes = (ends_here & (log_probs > MINUS_INFINITY) & ~loop.done[:, None])[:, :width]
     new = _Ends(
         scores=tf.where(finishes, log_probs[:, :width] / penalty, MINUS_INFINITY)
         + _coverage_penalty(loop, parents[:, :width], weight=coverage),
         log_probs=log_probs[:, :width],
-        step=tf.where(finishes, loop.t, -1),
+        step=tf.where(finishes, loop.t, -1),  # [A, K]
         word=words[:, :width],
         parent=parents[:, :width],
     )
@@ -121,8 +119,8 @@ def _advance(
     ends = _Ends(
         *(tf.where(take_them, x[:, :n_best], y) for x, y in zip(unfinished, ends, strict=True))
     )
-    # A hypothesis can at best reach its highest penalty without losing probability, and have
-    # no coverage penalty.
+    # At best, a hypothesis reaches the highest length penalty without losing probability, and
+    # has no coverage penalty.
     highest = tf.maximum(
         length_penalty(length + 1, weight=weight), length_penalty(loop.limits, weight=weight)
     )
@@ -141,9 +139,9 @@ def length_penalty(lengths: tf.Tensor, *, weight: float) -> tf.Tensor:
 
 
 def _counting(problem: SearchProblem) -> SearchProblem:
-    """Return the problem with a state that sums up attention: (state, sums [N, Tx])."""
+    """Return the problem with a state that accumulates attention: (state, sums [N, Tx])."""
     if problem.source_mask is None:
-        raise ValueError("a coverage penalty needs source_mask")
+        raise ValueError("A coverage penalty needs source_mask.")
 
     def step(memory: Nest, state: Nest, y: tf.Tensor) -> tuple[tf.Tensor, Nest, tf.Tensor]:
         logits, inner, attention = problem.step(memory, state[0], y)
@@ -157,7 +155,7 @@ def _counting(problem: SearchProblem) -> SearchProblem:
 def _coverage_penalty(
     loop: WordLoop, parents: tf.Tensor, *, weight: float
 ) -> tf.Tensor | float:
-    """Return w sum_i log(min(1, sum_j a_ij)) of hypotheses made from `parents`: [A, K].
+    """Return w sum_i log(min(1, sum_j a_ij)) of hypotheses that continue `parents`: [A, K].
 
     Wu et al. (2016), Eq. 14.
     """
@@ -174,7 +172,7 @@ def _candidates(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return the best continuations: log-probabilities, words and parents [A, count].
 
-    The best come first. Those that are forbidden keep their places, with minus infinity.
+    The best come first. Forbidden ones keep their places, with minus infinity.
     """
     live = loop.carry.live  # [A, k]: one hypothesis before the first word
     found = min(count, live.shape[1] * logits.shape[1])
@@ -182,7 +180,7 @@ def _candidates(
     if problem.min_length is not None:
         forbidden = (loop.t + 1 < problem.min_length) & (words == problem.eos)
         log_probs = tf.where(forbidden, MINUS_INFINITY, log_probs)
-    missing = [[0, 0], [0, count - found]]  # a beam wider than there are words
+    missing = [[0, 0], [0, count - found]]  # if the beam is wider than the vocabulary
     return (
         tf.pad(log_probs, missing, constant_values=MINUS_INFINITY),
         tf.pad(words, missing, constant_values=problem.eos),
@@ -191,7 +189,7 @@ def _candidates(
 
 
 def _trace_back(problem: SearchProblem, loop: WordLoop) -> Hypotheses:
-    """Read the words of the hypotheses off the history, from their ends to their starts."""
+    """Collect the words of the hypotheses from the history, from their ends backwards."""
     ends = loop.left.ends
     words, parents = loop.history[0].stack(), loop.history[1].stack()  # [T, B, K]
     steps = tf.range(tf.shape(words)[0])

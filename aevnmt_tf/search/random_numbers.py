@@ -1,38 +1,37 @@
-"""Random numbers that belong to a sentence: pure functions of its seed."""
+"""Random numbers of a sentence, as pure functions of its seed."""
 
 import tensorflow as tf
 
 
 def uniforms(seeds: tf.Tensor, *, stream: tf.Tensor | int, count: int) -> tf.Tensor:
-    """Return numbers [B, count] in [0, 1): a function of each row's seed and of the stream.
+    """Return numbers [B, count] in [0, 1) that depend on the stream and on each row's seed.
 
-    Threefry-2x32 of Salmon et al. (2011), so that a row's numbers are the same in any batch, on
-    any device, compiled or not. The 23 bits of each are such that u * total < total in float32.
+    Threefry-2x32 of Salmon et al. (2011) gives a row the same numbers in any batch, on any
+    device, compiled or not. Each has 23 bits, so that u * total < total in float32.
     """
-    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
-    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
-    stream = _low_word(tf.cast(stream, tf.int64))
-    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
-    bits, _ = _threefry(key, (stream + tf.zeros_like(places), places))
+    bits, _ = _words(seeds, _low_word(tf.cast(stream, tf.int64)), count=count)
     bits = tf.bitwise.right_shift(bits, tf.constant(9, tf.uint32))
     return tf.cast(bits, tf.float32) * 2.0**-23
 
 
 def split_seeds(seeds: tf.Tensor, *, count: int) -> tf.Tensor:
-    """Return independent int64 seeds [B, count] made of seeds [B]."""
-    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
-    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
-    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
-    last = tf.constant(0xFFFFFFFF, tf.uint32)  # a stream that no one else uses
-    low, high = (
-        tf.cast(word, tf.int64) for word in _threefry(key, (last + 0 * places, places))
-    )
+    """Return independent int64 seeds [B, count], derived from seeds [B]."""
+    last = tf.constant(0xFFFFFFFF, tf.uint32)  # a stream that nothing else uses
+    low, high = (tf.cast(word, tf.int64) for word in _words(seeds, last, count=count))
     return tf.bitwise.bitwise_or(tf.bitwise.left_shift(high, tf.constant(32, tf.int64)), low)
 
 
 def normals(seeds: tf.Tensor, *, stream: tf.Tensor | int, count: int) -> tf.Tensor:
-    """Return standard normal numbers [B, count], made of `uniforms`."""
+    """Return standard normal numbers [B, count], derived from `uniforms`."""
     return tf.math.ndtri(uniforms(seeds, stream=stream, count=count) + 2.0**-24)
+
+
+def _words(seeds: tf.Tensor, stream: tf.Tensor, *, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return two random words [B, count] for seeds [B] and a stream."""
+    seeds = tf.cast(seeds, tf.int64)[:, None]  # [B, 1]
+    key = (_low_word(seeds), _low_word(tf.bitwise.right_shift(seeds, 32)))
+    places = tf.cast(tf.range(count), tf.uint32)[None]  # [1, count]
+    return _threefry(key, (stream + tf.zeros_like(places), places))
 
 
 def _low_word(number: tf.Tensor) -> tf.Tensor:
@@ -42,7 +41,7 @@ def _low_word(number: tf.Tensor) -> tf.Tensor:
 def _threefry(
     key: tuple[tf.Tensor, tf.Tensor], counter: tuple[tf.Tensor, tf.Tensor]
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return two words [B, count] of two words [B, 1] of key and two [1, count] of counter."""
+    """Return two words [B, count] for two words [B, 1] of key and two [1, count] of counter."""
     # 20 rounds.
     parity = tf.constant(0x1BD11BDA, tf.uint32)
     xor = tf.bitwise.bitwise_xor

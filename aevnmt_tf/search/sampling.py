@@ -1,4 +1,4 @@
-"""Greedy search and sampling: hypotheses that never change places."""
+"""Greedy search and sampling, where hypotheses never change places."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,25 +8,21 @@ import tensorflow as tf
 from aevnmt_tf.search.beam_search import length_penalty
 from aevnmt_tf.search.problem import MINUS_INFINITY, Hypotheses, SearchProblem
 from aevnmt_tf.search.random_numbers import uniforms
-from aevnmt_tf.search.vocabulary import best_words, log_normaliser, log_sum_exp
+from aevnmt_tf.search.vocabulary import best_words, log_normaliser
 from aevnmt_tf.search.word_loop import WordLoop, run
 
-COLDEST = 1e-30  # what float32 divides by; as good as greedy
+COLDEST = 1e-30  # the lowest temperature that float32 can divide by; as good as greedy
 
 # From logits [A * K, V], t and seeds [A] to words and their log-probabilities [A * K].
 Choose = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
 def greedy(problem: SearchProblem, *, length_penalty_weight: float = 0.0) -> Hypotheses:
-    """Take the most probable next word, again and again.
-
-    The weight matters to the score alone.
-    """
+    """Always take the most probable next word. The weight only affects the scores."""
 
     def choose(
         logits: tf.Tensor, t: tf.Tensor, seeds: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        del seeds
         count = 1 if problem.min_length is None else 2
         values, words = (tf.unstack(v, axis=1) for v in best_words(logits, count=count))
         normaliser = log_normaliser(logits, best=values[0], words=words[0])
@@ -37,9 +33,7 @@ def greedy(problem: SearchProblem, *, length_penalty_weight: float = 0.0) -> Hyp
         return word, value - normaliser
 
     seeds = tf.zeros_like(problem.limits)
-    return _one_word_after_another(
-        problem, choose, seeds=seeds, width=1, weight=length_penalty_weight
-    )
+    return _generate(problem, choose, seeds=seeds, width=1, weight=length_penalty_weight)
 
 
 def sample(
@@ -53,25 +47,25 @@ def sample(
     epsilon: float = 0.0,
     length_penalty_weight: float = 0.0,
 ) -> Hypotheses:
-    """Draw ancestral samples; log_probs are the model's own, whatever the temperature.
+    """Draw ancestral samples. log_probs are those of the model at temperature 1.
 
     Args:
         problem: what to search.
         seeds: [B] int32 or int64; all randomness of a sentence comes from its seed.
-        num_samples: how many hypotheses a sentence gets.
+        num_samples: hypotheses per sentence.
         temperature: divides the logits; positive.
-        top_k: draw among the k most probable words; 0: among all.
-        top_p: draw among the fewest words that have this much probability together.
-        epsilon: draw among the words that have this much probability at least, with this
-            temperature; where none has, the most probable one (Hewitt et al., 2022).
-        length_penalty_weight: for the scores alone.
+        top_k: draw from the k most probable words; 0 means all.
+        top_p: draw from the smallest set of words with this total probability.
+        epsilon: draw from the words with at least this probability at this temperature; if
+            there is none, take the most probable one (Hewitt et al., 2022).
+        length_penalty_weight: only affects the scores.
     """
     if not temperature > 0:
-        raise ValueError(f"temperature must be positive, not {temperature}; 0 is greedy search")
+        raise ValueError(f"temperature must be positive, not {temperature}: use greedy search.")
     if not 0 < top_p <= 1:
-        raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}")
+        raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}.")
     if not 0 <= epsilon <= 1:
-        raise ValueError(f"epsilon must be from 0 to 1, not {epsilon}")
+        raise ValueError(f"epsilon must be from 0 to 1, not {epsilon}.")
 
     def choose(
         logits: tf.Tensor, t: tf.Tensor, seeds: tf.Tensor
@@ -84,15 +78,15 @@ def sample(
         words = draw(
             allowed, u=u, temperature=temperature, top_k=top_k, top_p=top_p, epsilon=epsilon
         )
-        return words, tf.gather(logits, words, batch_dims=1) - log_sum_exp(logits)
+        return words, tf.gather(logits, words, batch_dims=1) - tf.reduce_logsumexp(logits, 1)
 
-    return _one_word_after_another(
+    return _generate(
         problem, choose, seeds=seeds, width=num_samples, weight=length_penalty_weight
     )
 
 
 class _Samples(NamedTuple):
-    """What is known of the K hypotheses of a sentence."""
+    """The state of the K hypotheses of a sentence."""
 
     log_probs: tf.Tensor  # [A, K]
     lengths: tf.Tensor  # [A, K]
@@ -100,10 +94,10 @@ class _Samples(NamedTuple):
     seeds: tf.Tensor  # [A]
 
 
-def _one_word_after_another(
+def _generate(
     problem: SearchProblem, choose: Choose, *, seeds: tf.Tensor, width: int, weight: float
 ) -> Hypotheses:
-    """Make `width` hypotheses of each sentence, whose words `choose` chooses."""
+    """Generate `width` hypotheses per sentence from the words that `choose` returns."""
 
     def advance(
         logits: tf.Tensor, loop: WordLoop
@@ -123,7 +117,7 @@ def _one_word_after_another(
         )
         done = tf.reduce_all(made.finished, 1) | (loop.t + 1 >= loop.limits)
         places = tf.range(width) if old_width == width else tf.zeros([width], tf.int32)
-        # A sentence that is done but still here must not go on.
+        # A sentence that is done but still in the batch must not go on.
         made = made._replace(finished=made.finished | done[:, None])
         return words, tf.zeros_like(words) + places, made, done
 
@@ -160,8 +154,8 @@ def draw(
     top_p: float = 1.0,
     epsilon: float = 0.0,
 ) -> tf.Tensor:
-    """Draw words [N] from logits [N, V] by inversion of uniform numbers u [N] in [0, 1)."""
-    # The highest logit becomes 0, so that a low temperature makes the others low and none high.
+    """Draw words [N] from logits [N, V] by inverse transform of u [N], uniform in [0, 1)."""
+    # The highest logit becomes 0, so that a low temperature only makes the others lower.
     logits = (logits - tf.reduce_max(logits, 1, keepdims=True)) / max(temperature, COLDEST)
     if epsilon > 0:
         is_best = logits == 0

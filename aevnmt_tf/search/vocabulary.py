@@ -1,19 +1,19 @@
-"""Passes over the vocabulary, which cost most on a CPU."""
+"""Passes over the vocabulary, the most expensive part of a search on a CPU."""
 
 import tensorflow as tf
 
 from aevnmt_tf.search.problem import MINUS_INFINITY
 
-# Words of a chunk, the quickest size on a CPU for vocabularies of some thousand words first.
-# One that divides the vocabulary saves a copy of the logits.
+# Words per chunk, fastest first (on a CPU, with a vocabulary of some thousand words). A size
+# that divides the vocabulary saves a copy of the logits.
 CHUNKS = sorted(range(16, 65), key=lambda size: abs(size - 32))
 
 
 def best_words(logits: tf.Tensor, *, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return what tf.math.top_k(logits [N, V], count) gives, ties included, but faster.
+    """Return the same as tf.math.top_k(logits [N, V], count), including ties, but faster.
 
-    A word among the `count` best is in one of the `count` chunks with the highest maxima, so
-    only these chunks need a closer look.
+    The `count` best words are in the `count` chunks with the highest maxima, so only these
+    chunks need a closer look.
     """
     chunks = _in_chunks(logits, rows=1, count=count)
     best, closer = _best_chunks(chunks, tf.reduce_max(chunks, 2), count=count)
@@ -24,12 +24,12 @@ def best_words(logits: tf.Tensor, *, count: int) -> tuple[tf.Tensor, tf.Tensor]:
 def best_continuations(
     logits: tf.Tensor, live: tf.Tensor, *, count: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return the most probable words after the K hypotheses of each sentence, in the same way.
+    """Return the most probable continuations of the K hypotheses of each sentence.
 
     Args:
         logits: [A * K, V], finite.
         live: [A, K] log-probabilities of the hypotheses.
-        count: how many continuations a sentence gets, K V at most.
+        count: continuations per sentence, at most K V.
 
     Returns:
         Log-probabilities, words and hypotheses [A, count], best first.
@@ -54,19 +54,13 @@ def best_continuations(
     return log_probs, words, places // (num_chunks * chunk)
 
 
-def log_sum_exp(logits: tf.Tensor) -> tf.Tensor:
-    """Return log sum exp [N] of logits [N, V]."""
-    shift = tf.reduce_max(logits, 1)
-    return shift + tf.math.log(tf.reduce_sum(tf.exp(logits - shift[:, None]), 1))
-
-
 def log_normaliser(
     logits: tf.Tensor, *, best: tf.Tensor, words: tf.Tensor | None = None
 ) -> tf.Tensor:
     """Return log sum exp [N], given the highest logits `best` [N] and maybe their `words` [N].
 
-    The probability of the best word, which is 1 / V at least, tells it: with oneDNN's kernels
-    the softmax is one pass, the sum of exponentials is three.
+    It follows from the probability of the best word, which is at least 1 / V. With oneDNN's
+    kernels the softmax is one pass, the sum of exponentials is three.
     """
     probs = tf.nn.softmax(logits)
     if words is None:
@@ -77,7 +71,7 @@ def log_normaliser(
 
 
 def _in_chunks(logits: tf.Tensor, *, rows: int, count: int) -> tf.Tensor:
-    """Bring [N, V] to [N, V / c, c]; chunks of one word where they would save nothing."""
+    """Reshape [N, V] to [N, V / c, c]; chunks have one word if they would save nothing."""
     size = logits.shape[1]
     if rows * size <= 2 * count * CHUNKS[0]:
         return logits[:, :, None]
@@ -93,7 +87,7 @@ def _best_chunks(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the best of chunks [A, M, c] with maxima [A, M]: places and contents."""
     _, best = tf.math.top_k(maxima, count)
-    best = tf.sort(best, axis=1)  # equal words in the order of the vocabulary
+    best = tf.sort(best, axis=1)  # keeps ties in the order of the vocabulary
     return best, tf.gather(chunks, best, batch_dims=1)
 
 

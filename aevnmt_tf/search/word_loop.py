@@ -1,4 +1,4 @@
-"""The loop that all searches share: one word for every hypothesis, again and again."""
+"""The loop that all searches share: each iteration adds one word to every hypothesis."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,27 +9,27 @@ from aevnmt_tf.search.problem import Nest, SearchProblem
 
 
 class WordLoop(NamedTuple):
-    """What a search carries from word to word, for the A sentences that are still in it."""
+    """The loop variables of a search, for the A sentences that are still active."""
 
-    t: tf.Tensor  # [] how many words have been made
-    rows: tf.Tensor  # [A] the sentences' places in the batch
+    t: tf.Tensor  # [] how many words there are
+    rows: tf.Tensor  # [A] the positions of the sentences in the batch
     limits: tf.Tensor  # [A]
     done: tf.Tensor  # [A]
     y: tf.Tensor  # [A, K] the last words
     memory: Nest  # A rows
     state: Nest  # A * K rows
-    carry: Nest  # what `advance` keeps, A rows
-    left: Nest  # the same with B rows, filled in as sentences leave
+    carry: Nest  # the state of `advance`, A rows
+    left: Nest  # the same with B rows, filled in when sentences leave
     history: tuple[tf.TensorArray, ...]  # words [B, K], parents [B, K], attention [B, K, Tx]
 
 
-# From logits [A * K, V] and the loop, its state the new one, to words [A, K], parents [A, K],
-# carry and done [A].
+# Maps logits [A * K, V] and the loop with its new state to words [A, K], parents [A, K], carry
+# and done [A].
 Advance = Callable[[tf.Tensor, WordLoop], tuple[tf.Tensor, tf.Tensor, Nest, tf.Tensor]]
 
 
 def run(problem: SearchProblem, advance: Advance, *, carry: Nest, width: int) -> WordLoop:
-    """Make words until every sentence is done; return the loop, `left` complete."""
+    """Add words until every sentence is done; return the loop, with `left` complete."""
     limits = tf.maximum(tf.convert_to_tensor(problem.limits, tf.int32), 1)
     batch = tf.size(limits)
 
@@ -40,7 +40,7 @@ def run(problem: SearchProblem, advance: Advance, *, carry: Nest, width: int) ->
         words, parents, carry, done = advance(logits, loop._replace(state=state))
         records = [words, parents]
         if problem.with_attention:
-            attention = tf.cast(attention, tf.float32)  # of a model that computes in half of it
+            attention = tf.cast(attention, tf.float32)  # may be of half precision
             records.append(_by_place(attention, loop.y, width=width))
         records = [_spread(record, rows=loop.rows, batch=batch) for record in records]
         origin = _flat_places(parents, width=loop.y.shape[1])
@@ -96,21 +96,21 @@ def _flat_places(places: tf.Tensor, *, width: int) -> tf.Tensor:
 
 
 def _by_place(attention: tf.Tensor, y: tf.Tensor, *, width: int) -> tf.Tensor:
-    """Bring [A * k, Tx] to [A, K, Tx]; k is 1 for the first word."""
+    """Reshape [A * k, Tx] to [A, K, Tx]; k is 1 for the first word."""
     shape = tf.stack([tf.shape(y)[0], y.shape[1], tf.shape(attention)[1]])
     attention = tf.reshape(attention, shape)
     return attention if y.shape[1] == width else tf.repeat(attention, width, axis=1)
 
 
 def _spread(record: tf.Tensor, *, rows: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-    """Bring [A, ...] to [B, ...], with zeros for the sentences that have left."""
+    """Scatter [A, ...] to [B, ...], with zeros for the sentences that have left."""
     shape = tf.concat([[batch], tf.shape(record)[1:]], 0)
     spread = tf.scatter_nd(rows[:, None], record, shape)
     return tf.ensure_shape(spread, [None, *record.shape[1:]])
 
 
 def _fill_in(loop: WordLoop) -> Nest:
-    """Return `left` with what the sentences that are still here carry."""
+    """Return `left` with the carry of the active sentences filled in."""
     return tf.nest.map_structure(
         lambda left, carry: tf.tensor_scatter_nd_update(left, loop.rows[:, None], carry),
         loop.left,
@@ -119,7 +119,7 @@ def _fill_in(loop: WordLoop) -> Nest:
 
 
 def _let_go(loop: WordLoop, *, width: int) -> WordLoop:
-    """Take the sentences that are done out of the batch, if they are an eighth of it."""
+    """Remove the finished sentences from the batch if they are an eighth of it."""
     active = tf.cast(tf.where(~loop.done)[:, 0], tf.int32)
 
     def shrink() -> WordLoop:

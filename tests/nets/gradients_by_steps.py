@@ -1,5 +1,8 @@
 """A layer's gradients, to compare those written out with TensorFlow's own."""
 
+import contextlib
+import functools
+
 import numpy as np
 import tensorflow as tf
 
@@ -11,6 +14,20 @@ def normal(rng, *shape):
 def randomise(layer, rng):
     for weight in layer.trainable_variables:
         weight.assign(rng.normal(size=weight.shape) * 0.5)
+
+
+@contextlib.contextmanager
+def dropout_at(decoder, noise, t):
+    """Steps of the decoder's layers multiply their inputs by the masks [B, T, in] of time t."""
+
+    def step(layer, inputs, state):
+        return type(layer).step(layer, inputs * noise[layer.name][:, t], state)
+
+    for layer in decoder.grus if noise else []:
+        layer.step = functools.partial(step, layer)
+    yield
+    for layer in decoder.grus if noise else []:
+        del layer.step
 
 
 def gradients_of(function, layer, inputs):

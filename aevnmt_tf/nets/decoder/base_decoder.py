@@ -1,13 +1,21 @@
 """What all forms of the decoder share."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from aevnmt_tf.nets.decoder.bahdanau import Bahdanau, Memory
+from aevnmt_tf.nets.decoder.attention import MECHANISMS, Memory
+from aevnmt_tf.nets.decoder.attention_loop import (
+    Form,
+    LayerWeights,
+    LoopInputs,
+    run_attention_loop,
+)
 from aevnmt_tf.nets.embedding import Embedding
+from aevnmt_tf.nets.matrix_products import compute, project
 from aevnmt_tf.nets.output_layer import OutputLayer
-from aevnmt_tf.nets.recurrent import Noise
+from aevnmt_tf.nets.recurrent import Noise, time_first
 from aevnmt_tf.nets.recurrent_stack import RecurrentStack
 
 
@@ -15,7 +23,8 @@ class DecoderState(NamedTuple):
     """What changes from word to word."""
 
     hidden: tuple[tf.Tensor, ...]  # [B, H] for each layer; [B, 2H] of an LSTM
-    # [B, H] TF-NMT's attention vector; in the paper's form z [B, Z] with feed_z, else [B, 0]
+    # What the next step reads besides the word: TF-NMT's attention vector [B, H] or context
+    # [B, M]; in the paper's form z [B, Z] with feed_z, else [B, 0].
     feed: tf.Tensor
 
 
@@ -23,12 +32,10 @@ Step = tuple[tf.Tensor, DecoderState, tf.Tensor]  # features or logits, state, a
 
 
 class Decoder(RecurrentStack):
-    """The part that forms share. A form defines its sizes, `call` (a sentence) and `step`.
-
-    It calls `make_layers` when its sizes are known.
+    """What forms share. A form defines its sizes, `run` (a sentence) and `step` (a word).
 
     Args:
-        memory_size: 2H.
+        memory_size: M, 2H for a bidirectional encoder.
         vocab_size: Vy.
         packed, label_smoothing: see `OutputLayer`.
         tied: whether the target embeddings are the matrix of out_y.
@@ -37,16 +44,11 @@ class Decoder(RecurrentStack):
 
     gru_label = "gru_dec"
     start_label = "init_dec"
-    arguments = (
-        *RecurrentStack.arguments,
-        "memory_size",
-        "vocab_size",
-        "packed",
-        "label_smoothing",
-        "tied",
-    )
-    output_bias = True
+    attention = "bahdanau"  # one of MECHANISMS
+    residual_layers = 0  # how many layers, from the top, add their input to their output
     has_attention = True
+    attends_first = False  # whether a step attends first, and reads the context before the word
+    output_bias = True
 
     def __init__(
         self,
@@ -65,21 +67,19 @@ class Decoder(RecurrentStack):
         self.label_smoothing = label_smoothing
         self.tied = tied
 
-    def make_layers(self) -> None:
-        """Make all layers with weights."""
-        super().make_layers()
-        self.bahd = self.make_attention()
-        self.out_y = self.make_output()
-
-    def make_attention(self) -> Bahdanau:
-        """Return the attention mechanism."""
-        return Bahdanau(
-            memory_size=self.memory_size, units=self.units, name="bahd", dtype=self.dtype_policy
-        )
-
-    def make_output(self) -> OutputLayer:
-        """Return the output layer."""
-        return OutputLayer(
+    def build(self, *_: Any) -> None:
+        """Create the other layers and all weights."""
+        super().build()
+        if self.has_attention:
+            # In checkpoints every mechanism is called bahd.
+            self.bahd = MECHANISMS[self.attention](
+                memory_size=self.memory_size,
+                units=self.units,
+                name="bahd",
+                dtype=self.dtype_policy.name,
+            )
+            self.bahd.build()
+        self.out_y = OutputLayer(
             input_size=self.feature_size,
             vocab_size=self.vocab_size,
             use_bias=self.output_bias,
@@ -87,43 +87,30 @@ class Decoder(RecurrentStack):
             label_smoothing=self.label_smoothing,
             tied_size=self.input_size if self.tied else None,
             name="out_y",
-            dtype=self.dtype_policy,
+            dtype=self.dtype_policy.name,
         )
-
-    @property
-    def first_input_size(self) -> int:
-        """The size of what the first layer reads."""
-        raise NotImplementedError
+        self.out_y.build()
 
     @property
     def feature_size(self) -> int:
         """The size of what out_y reads."""
-        raise NotImplementedError
+        return self.units
 
     @property
     def feed_size(self) -> int:
-        """The size of DecoderState.feed."""
-        return 0
-
-    def sublayers(self) -> list:
-        """Return all layers with weights."""
-        return [*super().sublayers(), self.bahd, self.out_y]
+        """The size of what the first layer reads from attention."""
+        return self.memory_size
 
     def size_below(self, k: int) -> int:
-        """Return what a form feeds to its first layer, or the layer below."""
-        return self.units if k else self.first_input_size
+        """Return the size of what layer k (from 0) reads."""
+        return self.units if k else self.input_size + self.feed_size + self.fed_size
 
     def begin(
-        self, values: tf.Tensor, lengths: tf.Tensor, z: tf.Tensor | None = None
+        self, values: Any, lengths: tf.Tensor, z: tf.Tensor | None = None
     ) -> tuple[Memory, DecoderState]:
-        """Return where to start for the encoder's values [B, Tx, 2H], lengths [B], z [B, Z]."""
-        memory = self.memory(values, lengths)
-        feed = tf.zeros([tf.shape(lengths)[0], self.feed_size], self.compute_dtype)
-        return memory, DecoderState(self.start(z, lengths), feed)
-
-    def memory(self, values: tf.Tensor, lengths: tf.Tensor) -> Memory:
-        """Return what is fixed while decoding, of values [B, Tx, 2H] and lengths [B]."""
-        return self.bahd.memory(values, lengths)
+        """Return where decoding starts, given what the encoder returned, lengths and z."""
+        state = DecoderState(self.start(z, lengths), self.fed(z, lengths))
+        return self.bahd.memory(values, lengths), state
 
     def call(
         self,
@@ -132,20 +119,26 @@ class Decoder(RecurrentStack):
         state: DecoderState,
         noise: Noise | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return features of out_y [B, Ty, F] and attention [B, Ty, Tx] of a sentence.
+        """Return the features for out_y [B, Ty, F] and attention [B, Ty, Tx] of a sentence.
 
         Args:
             inputs: [B, Ty, E] = e_0 .. e_{n-1}.
             memory: of `begin`.
             state: of `begin`.
-            noise: masks by layer name.
+            noise: dropout masks by layer name.
         """
+        return self.run(compute(self, inputs), memory, state, noise or {})
+
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the same as `call`."""
         raise NotImplementedError
 
     def step(
         self, inputs: tf.Tensor, memory: Memory, state: DecoderState, *, shared: bool = False
     ) -> Step:
-        """Return one word's features of out_y [N, F], DecoderState and attention [N, Tx].
+        """Return the features for out_y [N, F], DecoderState and attention [N, Tx] of a word.
 
         Args:
             inputs: [N, E] = e_{j-1}.
@@ -155,12 +148,72 @@ class Decoder(RecurrentStack):
         """
         raise NotImplementedError
 
-    def word_table(self, embedding: Embedding) -> Any:
-        """Return what can be computed once per word of the vocabulary for `search_step`.
+    def run_attending(
+        self,
+        words: tf.Tensor,
+        memory: Memory,
+        starts: Sequence[tf.Tensor],
+        noise: Noise,
+        *,
+        wanted: Sequence[str],
+        feed: tuple[tf.Tensor, ...] = (),
+        attention_kernel: tf.Tensor | None = None,
+    ) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """Run the lowest layers and attention over sentences.
 
-        It holds as long as weights do not change. None where there is nothing of use.
+        Args:
+            words: [B, Ty, ...], what the first layer reads besides the result of attention.
+            memory: of `begin`.
+            starts: the initial state of each layer to run.
+            noise: dropout masks by layer name.
+            wanted: see `run_attention_loop`.
+            feed: what the first step reads from attention; nothing if that comes first.
+            attention_kernel: W_att, or None if contexts are fed as they are.
+
+        Returns:
+            What is wanted [B, Ty, ...], and attention [B, Ty, Tx].
         """
-        del embedding
+        masks, layers = [], []
+        for k, layer in enumerate(self.grus[: len(starts)]):
+            kernel, recurrent, bias, second = layer.weights_of()
+            mask = noise.get(layer.name)
+            if mask is not None:
+                mask = compute(self, mask)
+            if k == 0:
+                word_kernel, kernel = self._split_inputs(kernel, axis=0)
+                if mask is not None:
+                    word_mask, mask = self._split_inputs(mask, axis=2)
+                    words *= word_mask
+                x, bias = project(words, word_kernel, bias), None  # [B, Ty, 3H]
+            masks.append(None if mask is None else time_first(mask))
+            layers.append(LayerWeights(kernel, bias, recurrent, second))
+        residual = [k >= self.num_layers - self.residual_layers for k in range(len(layers))]
+        inputs = LoopInputs(
+            time_first(x),
+            tuple(compute(self, start) for start in starts),
+            feed,
+            memory,
+            layers,
+            self.bahd.score_weights(),
+            attention_kernel,
+            masks,
+        )
+        form = Form(self.grus[0].cell, self.bahd, self.units, residual, self.attends_first)
+        found, attention = run_attention_loop(inputs, form, wanted=wanted)
+        return [time_first(each) for each in found], time_first(attention)
+
+    def _split_inputs(self, tensor: tf.Tensor, *, axis: int) -> list[tf.Tensor]:
+        """Split along the first layer's inputs: words, and what comes from attention."""
+        rest = tensor.shape[axis] - self.feed_size
+        if self.attends_first:
+            return tf.split(tensor, [self.feed_size, rest], axis)[::-1]
+        return tf.split(tensor, [rest, self.feed_size], axis)
+
+    def word_table(self, embedding: Embedding) -> Any:
+        """Return what `search_step` can use once it is computed for the whole vocabulary.
+
+        It is valid as long as weights do not change. None if there is nothing to gain.
+        """
         return None
 
     def search_step(
@@ -169,16 +222,15 @@ class Decoder(RecurrentStack):
         """Return the step function of a search.
 
         Args:
-            embedding: the target's.
+            embedding: of the target.
             width: K, hypotheses per sentence; with 1 no two of them share a source.
-            words: a `word_table` of the weights as they are, or None.
+            words: the `word_table` of the current weights, or None.
         """
-        del words
         return SearchStep(self, embedding, shared=width > 1)
 
 
 class SearchStep:
-    """One more word for rows b * K + k, hypothesis k of sentence b: a decoder's own step."""
+    """One more word for rows b * K + k, hypothesis k of sentence b: the decoder's own step."""
 
     def __init__(self, decoder: Decoder, embedding: Embedding, *, shared: bool) -> None:
         self._decoder = decoder
@@ -186,7 +238,7 @@ class SearchStep:
         self._shared = shared
 
     def memory(self, source: Memory) -> Any:
-        """Return a Memory as search should carry it."""
+        """Return a Memory in the form that the search carries."""
         return source
 
     def __call__(self, memory: Any, state: DecoderState, y: tf.Tensor) -> Step:

@@ -1,4 +1,4 @@
-"""The decoder of the paper's Appendix A: a sentence, a word, and words of a search.
+"""The decoder of the paper's Appendix A: over a sentence, for a word, and within a search.
 
     t_0 = tanh(affine(z; theta_init-dec))                               Eq. (init-dec)
     c_j = attention(s_1^m, t_{j-1}; theta_bahd)                         Eq. (att)
@@ -6,32 +6,31 @@
           GRU(t_{j-1}, [c_j, e_{j-1}, z]; theta_gru-dec)                with feed_z
     f(z, x, y_<j) = softmax(affine([t_j, e_{j-1}, c_j]; theta_out-y))   Eq. (out-y)
 
-In a search, a matrix W that meets the context or the last word needs its large product once a
-source word, or once a different word, and not once a hypothesis:
+In a search, a matrix W that meets the context or the last word needs its large product once per
+source word, or once per distinct word, instead of once per hypothesis:
 
     W c_j = W sum_i a_i s_i = sum_i a_i (W s_i)          Eq. (att) in Eq. (dec) and Eq. (out-y)
 
-and all hypotheses of a sentence attend to one copy of the source. Where weights change no more,
-the products of all words can be kept in a table.
+and all hypotheses of a sentence attend to one copy of the source. Once the weights are final, a
+table can hold the products of all words.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-from aevnmt_tf.nets.cells import ready
-from aevnmt_tf.nets.decoder.attention_gru import AttentionWeights, run_attention_gru
-from aevnmt_tf.nets.decoder.bahdanau import Memory, flat_weights
+from aevnmt_tf.nets.cells import StepWeights
+from aevnmt_tf.nets.decoder.attention import Memory, flat_weights
 from aevnmt_tf.nets.decoder.base_decoder import Decoder, DecoderState, SearchStep, Step
 from aevnmt_tf.nets.embedding import Embedding
 from aevnmt_tf.nets.matrix_products import compute, project
 from aevnmt_tf.nets.recurrent import Noise
-from aevnmt_tf.nets.recurrent_stack import with_fed
+from aevnmt_tf.nets.recurrent_stack import run_stack, step_stack, with_fed
 
-# Numbers that W s may take. Beyond that (long sources in large batches) it is not kept.
+# Numbers in W s. A larger one (long sources in large batches) is not kept.
 MOST_PROJECTED = 1 << 26
-MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 words
+MOST_TABULATED = 1 << 26  # numbers in a WordTable: 256 MB, enough for 8,000 words
 
 
 # DEVIATION: the authors' code has the other decoder, TfNmtDecoder (decoder_style tf_nmt); the
@@ -40,65 +39,27 @@ MOST_TABULATED = 1 << 26  # numbers of a WordTable: 256 MB, enough for 8,000 wor
 class PaperDecoder(Decoder):
     """The paper's form.
 
-    With several layers the first attends, with its own old state, and the others read the one
-    below; t_j of Eq. (out-y) is the top one's.
+    With several layers the first attends, with its own old state, and each of the others reads
+    the one below. t_j of Eq. (out-y) is that of the top layer.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.make_layers()
-
-    @property
-    def first_input_size(self) -> int:
-        """The size of [c_j, e_{j-1}], and of z where it is fed."""
-        return self.memory_size + self.input_size + self.fed_size
+    attends_first = True
 
     @property
     def feature_size(self) -> int:
         """The size of [t_j, e_{j-1}, c_j]."""
         return self.units + self.input_size + self.memory_size
 
-    def begin(
-        self, values: tf.Tensor, lengths: tf.Tensor, z: tf.Tensor | None = None
-    ) -> tuple[Memory, DecoderState]:
-        """See Decoder."""
-        memory, state = super().begin(values, lengths, z)
-        return memory, DecoderState(state.hidden, self.fed(z, lengths))
-
-    def call(
-        self,
-        inputs: tf.Tensor,
-        memory: Memory,
-        state: DecoderState,
-        noise: Noise | None = None,
+    def run(
+        self, inputs: tf.Tensor, memory: Memory, state: DecoderState, noise: Noise
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """See Decoder."""
-        noise, first = noise or {}, self.grus[0]
-        inputs = compute(self, inputs)
-        kernel, recurrent, bias, second = first.weights_of()
-        words, context_mask = with_fed(inputs, state.feed), None  # [B, Ty, E] or [B, Ty, E + Z]
-        if (mask := noise.get(first.name)) is not None:
-            mask = compute(self, mask)
-            words *= mask[..., self.memory_size :]
-            context_mask = tf.transpose(mask[..., : self.memory_size], [1, 0, 2])
-        x = project(words, kernel[self.memory_size :], bias)  # [B, Ty, 3H]
-        weights = AttentionWeights(
-            compute(self, self.bahd.query_kernel),
-            compute(self, self.bahd.v),
-            kernel[: self.memory_size],
-            recurrent,
-            second,
+        first, *above = state.hidden
+        words = with_fed(inputs, state.feed)  # [B, Ty, E] or [B, Ty, E + Z]
+        (t, c), attention = self.run_attending(
+            words, memory, [first], noise, wanted=["outputs", "contexts"]
         )
-        found = run_attention_gru(
-            tf.transpose(x, [1, 0, 2]),
-            state.hidden[0],
-            memory,
-            weights,
-            context_mask,
-            cell=first.cell,
-        )
-        t, c, attention = (tf.transpose(v, [1, 0, 2]) for v in found)
-        t = self.run_layers(t, state.hidden, noise, first=1)
+        t, _ = run_stack(self.grus[1:], t, above, noise)
         return _features(t, inputs, c), attention
 
     def step(
@@ -108,31 +69,30 @@ class PaperDecoder(Decoder):
         inputs = compute(self, inputs)
         c, attention = self.bahd(state.hidden[0], memory, shared=shared)  # Eq. (att)
         read = tf.concat([c, inputs, state.feed], axis=-1)
-        t, hidden = self.step_layers(read, state.hidden)  # Eq. (dec)
+        t, hidden = step_stack(self.grus, read, state.hidden)  # Eq. (dec)
         return _features(t, inputs, c), DecoderState(hidden, state.feed), attention
 
     def split_weights(self) -> "SplitWeights":
-        """Return the weights of Eq. (dec) and Eq. (out-y), apart by what they meet."""
-        kernel, recurrent, bias, _ = self.grus[0].weights_of()
-        recurrent = ready(self.grus[0].cell.parts(recurrent))
+        """Return the weights of Eq. (dec) and Eq. (out-y), split by what they meet."""
+        first = self.grus[0]
+        kernel, recurrent, bias, second = first.weights_of()
         e, c, t = self.input_size, self.memory_size, self.units
-        out, out_bias = self.out_y.matrix(), compute(self, self.out_y.bias)
         inputs_c, inputs_e, inputs_z = tf.split(kernel, [c, e, self.fed_size])
-        logits_t, logits_e, logits_c = tf.split(out, [t, e, c])  # as in _features
+        logits_t, logits_e, logits_c = tf.split(self.out_y.matrix(), [t, e, c])  # as _features
         return SplitWeights(
-            inputs_c,
-            inputs_e,
-            inputs_z,
-            bias,
-            recurrent,
-            logits_t,
-            logits_e,
-            logits_c,
-            out_bias,
+            inputs_c=inputs_c,
+            inputs_e=inputs_e,
+            inputs_z=inputs_z,
+            inputs_bias=bias,
+            recurrent=first.cell.forward_weights(recurrent, second),
+            logits_t=logits_t,
+            logits_e=logits_e,
+            logits_c=logits_c,
+            logits_bias=compute(self, self.out_y.bias),
         )
 
     def word_table(self, embedding: Embedding) -> "WordTable | None":
-        """Return the WordTable of weights as they are now; None where it is too large."""
+        """Return the WordTable of the current weights; None if it would be too large."""
         if self.vocab_size**2 > MOST_TABULATED:
             return None
         w = self.split_weights()
@@ -153,7 +113,7 @@ def _features(t: tf.Tensor, e: tf.Tensor, c: tf.Tensor) -> tf.Tensor:
 
 
 class SearchMemory(NamedTuple):
-    """A source as search sees it. What is projected has no entries where it is not kept."""
+    """A source as the search sees it. The products have length 0 if they are not kept."""
 
     source: Memory
     inputs: tf.Tensor  # [B, Tx, 3H] W s of the GRU, with its bias
@@ -161,20 +121,20 @@ class SearchMemory(NamedTuple):
 
 
 class WordTable(NamedTuple):
-    """What each word adds, without bias."""
+    """What each word contributes, without bias."""
 
     inputs: tf.Tensor  # [V, 3H] W e of the GRU
     logits: tf.Tensor  # [V, V] W e of the output layer
 
 
 class SplitWeights(NamedTuple):
-    """Of Eq. (dec) and Eq. (out-y), by what they meet: context c, word e, z or state t."""
+    """The weights of Eq. (dec) and Eq. (out-y) by what they meet: c, e, z or t."""
 
     inputs_c: tf.Tensor  # [2H, 3H]
     inputs_e: tf.Tensor  # [E, 3H]
-    inputs_z: tf.Tensor  # [Z, 3H], [0, 3H] where z is not fed
+    inputs_z: tf.Tensor  # [Z, 3H], or [0, 3H] if z is not fed
     inputs_bias: tf.Tensor  # [3H]
-    recurrent: list[tf.Tensor]  # matrices of the GRU's cell, made of its recurrent kernel
+    recurrent: StepWeights
     logits_t: tf.Tensor  # [H, V]
     logits_e: tf.Tensor  # [E, V]
     logits_c: tf.Tensor  # [2H, V]
@@ -182,7 +142,7 @@ class SplitWeights(NamedTuple):
 
 
 class PaperSearchStep(SearchStep):
-    """The step of a PaperDecoder with its products taken apart. Arguments as `search_step`."""
+    """The step of a PaperDecoder with its products split. Arguments as `search_step`."""
 
     def __init__(
         self,
@@ -195,17 +155,17 @@ class PaperSearchStep(SearchStep):
         super().__init__(decoder, embedding, shared=True)
         self._width = width
         self._words = words
-        # Taken apart here, before the loop: inside it they would be copied for each word.
+        # Split here, before the loop: inside it they would be copied for each word.
         self._weights = decoder.split_weights()
 
     def memory(self, source: Memory) -> SearchMemory:
-        """Return a Memory as search should carry it."""
+        """See SearchStep."""
         batch, time = tf.unstack(tf.shape(source.mask))
         room = MOST_PROJECTED // self._decoder.vocab_size if self._width > 1 else 0
         fits = batch * time <= room
         values = source.values[:, : tf.where(fits, time, 0)]
         w = self._weights
-        # The weights of attention sum to one, so a bias may be added before they are applied.
+        # Attention weights sum to one, so the bias may be added before they are applied.
         return SearchMemory(
             source,
             project(values, w.inputs_c, w.inputs_bias),
@@ -219,18 +179,17 @@ class PaperSearchStep(SearchStep):
         attention = decoder.bahd.attention(old, memory.source, shared=True)  # Eq. (att)
         inputs_c, logits_c = self._from_context(attention, memory)
         inputs_e, logits_e = self._from_words(y)
-        second = first.weights_of()[3]
         inputs = inputs_c + inputs_e
         if decoder.fed_size:
             inputs += tf.matmul(state.feed, w.inputs_z)
-        t = first.cell.step(inputs, compute(first, old), w.recurrent, second)[0]
-        top, above = decoder.step_layers(t, state.hidden, first=1)  # Eq. (dec)
+        t = first.cell.step(inputs, compute(first, old), w.recurrent)[0]
+        top, above = step_stack(decoder.grus[1:], t, state.hidden[1:])  # Eq. (dec)
         logits = tf.add_n([tf.matmul(top, w.logits_t), logits_e, logits_c])  # Eq. (out-y)
         state = DecoderState((t, *above), state.feed)
         return tf.cast(logits, tf.float32), state, flat_weights(attention)
 
     def _from_words(self, y: tf.Tensor) -> list[tf.Tensor]:
-        """Return what last words add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        """Return what words contribute to the GRU's inputs [N, 3H] and the logits [N, V]."""
         if self._words is not None:
             return [tf.gather(part, y) for part in self._words]
         w = self._weights
@@ -239,7 +198,7 @@ class PaperSearchStep(SearchStep):
         return [tf.gather(tf.matmul(e, kernel), place) for kernel in (w.inputs_e, w.logits_e)]
 
     def _from_context(self, attention: tf.Tensor, memory: SearchMemory) -> list[tf.Tensor]:
-        """Return what contexts add to the GRU's inputs [N, 3H] and the logits [N, V]."""
+        """Return what contexts contribute to the GRU's inputs [N, 3H] and the logits [N, V]."""
         w = self._weights
 
         def kept() -> tuple[tf.Tensor, tf.Tensor]:

@@ -1,25 +1,23 @@
-"""One step of TF-NMT's LSTMs and its gradient, in the form that nets/cells.py describes.
+"""One step of TF-NMT's LSTMs and its gradient; see Cell in nets/cells.py.
 
     i, j, f, o = x + U h                                 in TF 1's order
     c' = c * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j)
     h' = tanh(c') * sigmoid(o)
 
-A state is [h; c], one tensor [B, 2H], so that all loops work as for a GRU. forget_bias is added
-at run time and not learned. Layer normalisation (Ba et al., 2016) is of each gate's sum and of
-c', with a gain and a shift for each of the five.
+A state is [h; c], one tensor [B, 2H], so that all loops work as they do for a GRU. forget_bias
+is constant. Layer normalisation (Ba et al., 2016) applies to the sum of each gate and to c',
+with a gain and a shift for each of the five.
 """
-
-from collections.abc import Sequence
 
 import tensorflow as tf
 
-from aevnmt_tf.nets.matrix_products import times
+from aevnmt_tf.nets.cells import Cell, Extra, StepWeights, Tensors
+from aevnmt_tf.nets.matrix_products import kernel_gradient, times
 
-Tensors = Sequence[tf.Tensor]
 EPSILON = 1e-12  # of TF 1's LayerNormBasicLSTMCell
 
 
-class BasicLSTM:
+class BasicLSTM(Cell):
     """unit_type lstm: TF 1's BasicLSTMCell."""
 
     blocks = (4,)
@@ -29,27 +27,14 @@ class BasicLSTM:
     def __init__(self, forget_bias: float) -> None:
         self._forget_bias = forget_bias
 
-    @staticmethod
-    def extras(units: int) -> list[tuple[str, tuple[int, ...], str]]:
-        """Return name, shape and initializer of the weights beside the kernels."""
+    def extras(self, units: int) -> list[Extra]:
+        """See Cell."""
         return [("bias", (4 * units,), "zeros")]
 
-    @staticmethod
-    def biases(bias: tf.Tensor) -> tuple[tf.Tensor, None]:
-        """Return what is added to x, and nothing for the step itself."""
-        return bias, None
-
-    @staticmethod
-    def parts(kernel: tf.Tensor) -> Tensors:
-        """Return the kernel [H, 4H] as it is: a step has one product."""
-        return (kernel,)
-
-    def step(
-        self, x: tf.Tensor, state: tf.Tensor, parts: Tensors, _: tf.Tensor | None
-    ) -> tuple[tf.Tensor, Tensors]:
-        """Return the new state [B, 2H] and what its gradient needs, for x [B, 4H]."""
-        h, c = tf.split(state, 2, axis=-1)
-        i, j, f, o = self._gates(x + times(h, parts[0], columns=x.shape[-1]))
+    def step(self, x: tf.Tensor, h: tf.Tensor, w: StepWeights) -> tuple[tf.Tensor, Tensors]:
+        """See Cell; h is the state [B, 2H], x is [B, 4H]."""
+        h, c = tf.split(h, 2, axis=-1)
+        i, j, f, o = self._gates(x + times(h, w.parts[0], columns=x.shape[-1]))
         c = c * f + i * j
         squashed = tf.tanh(c)
         state = tf.concat([squashed * o, c], axis=-1)
@@ -60,30 +45,22 @@ class BasicLSTM:
         f = tf.sigmoid(f + tf.cast(self._forget_bias, f.dtype))
         return tf.sigmoid(i), tf.tanh(j), f, tf.sigmoid(o)
 
-    @staticmethod
     def gradient(
-        d_new: tf.Tensor,
-        state: tf.Tensor,
-        saved: Tensors,
-        parts: Tensors,
-        _: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return gradients of x, of the second bias (none), and of the state."""
+        self, d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, w: StepWeights
+    ) -> Tensors:
+        """See Cell; there is no gradient of inner sums."""
         gates, squashed = saved
         d_h, d_c = tf.split(d_new, 2, axis=-1)
         d_c += d_h * gates[..., -d_h.shape[-1] :] * (1.0 - squashed * squashed)
-        d_x, d_c = _through_gates(d_h * squashed, d_c, state, gates)
-        d_h = times(d_x, parts[0], columns=d_h.shape[-1])
+        d_x, d_c = _through_gates(d_h * squashed, d_c, h, gates)
+        d_h = times(d_x, w.parts[0], columns=d_h.shape[-1])
         return d_x, d_x[..., :0], tf.concat([d_h, d_c], axis=-1)
 
-    @staticmethod
     def weight_gradients(
-        state: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
+        self, h: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Return gradients of the kernel [H, 4H] and the second bias over all steps."""
-        del saved, d_inner
-        h = state[..., : state.shape[-1] // 2]
-        return tf.einsum("tbh,tbg->hg", h, d_x), None
+        """See Cell."""
+        return kernel_gradient(h[..., : h.shape[-1] // 2], d_x), None
 
 
 class LayerNormLSTM(BasicLSTM):
@@ -91,25 +68,19 @@ class LayerNormLSTM(BasicLSTM):
 
     num_saved = 4
 
-    @staticmethod
-    def extras(units: int) -> list[tuple[str, tuple[int, ...], str]]:
-        """Return as BasicLSTM, for the gates i, j, f, o and for c."""
+    def extras(self, units: int) -> list[Extra]:
+        """Return gain and shift of the gates i, j, f, o and of c; see Cell."""
         return [("gain", (5 * units,), "ones"), ("shift", (5 * units,), "zeros")]
 
-    @staticmethod
-    def biases(*gain_and_shift: tf.Tensor) -> tuple[None, tf.Tensor]:  # type: ignore[override]
-        """Return nothing to add to x, and gain and shift [2, 5H] for the step."""
-        return None, tf.stack(gain_and_shift)
+    def biases(self, *extras: tf.Tensor) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        """Return no bias for x, and gain and shift [2, 5H] as the second one."""
+        return None, tf.stack(extras)
 
-    def step(
-        self, x: tf.Tensor, state: tf.Tensor, parts: Tensors, scale: tf.Tensor | None
-    ) -> tuple[tf.Tensor, Tensors]:
-        """Return as BasicLSTM.step, with gain and shift [2, 5H]."""
-        assert scale is not None
-        h, c = tf.split(state, 2, axis=-1)
-        sums = x + times(h, parts[0], columns=x.shape[-1])
-        size = sums.shape[-1]
-        normal, deviation = _normalised(sums, groups=4)
+    def step(self, x: tf.Tensor, h: tf.Tensor, w: StepWeights) -> tuple[tf.Tensor, Tensors]:
+        """See BasicLSTM."""
+        scale, size = w.bias, x.shape[-1]
+        h, c = tf.split(h, 2, axis=-1)
+        normal, deviation = _normalised(x + times(h, w.parts[0], columns=size), groups=4)
         i, j, f, o = self._gates(normal * scale[0, :size] + scale[1, :size])
         normal_c, deviation_c = _normalised(c * f + i * j, groups=1)
         c = normal_c * scale[0, size:] + scale[1, size:]
@@ -119,16 +90,11 @@ class LayerNormLSTM(BasicLSTM):
         saved = (tf.concat([i, j, f, o], axis=-1), squashed, normal, deviation)
         return tf.concat([squashed * o, c], axis=-1), saved
 
-    @staticmethod
     def gradient(
-        d_new: tf.Tensor,
-        state: tf.Tensor,
-        saved: Tensors,
-        parts: Tensors,
-        scale: tf.Tensor | None,
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return gradients of x [B, 4H], of the five normalised values [B, 5H], of state."""
-        assert scale is not None
+        self, d_new: tf.Tensor, h: tf.Tensor, saved: Tensors, w: StepWeights
+    ) -> Tensors:
+        """See Cell; the inner sums are the five normalised values [B, 5H]."""
+        scale = w.bias
         gates, squashed, normal, deviation = saved
         size, units = gates.shape[-1], squashed.shape[-1]
         d_h, d_c = tf.split(d_new, 2, axis=-1)
@@ -136,20 +102,19 @@ class LayerNormLSTM(BasicLSTM):
         d_sum = _through_norm(
             d_c * scale[0, size:], normal[..., size:], deviation[..., 4:], groups=1
         )
-        d_gates, d_old = _through_gates(d_h * squashed, d_sum, state, gates)
+        d_gates, d_old = _through_gates(d_h * squashed, d_sum, h, gates)
         d_x = _through_norm(
             d_gates * scale[0, :size], normal[..., :size], deviation[..., :4], groups=4
         )
-        d_h = times(d_x, parts[0], columns=units)
+        d_h = times(d_x, w.parts[0], columns=units)
         d_inner = tf.concat([d_gates, d_c], axis=-1)
         return d_x, d_inner, tf.concat([d_h, d_old], axis=-1)
 
-    @staticmethod
     def weight_gradients(
-        state: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
+        self, h: tf.Tensor, saved: Tensors, d_x: tf.Tensor, d_inner: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Return gradients of the kernel [H, 4H], and of gain and shift [2, 5H]."""
-        kernel, _ = BasicLSTM.weight_gradients(state, saved, d_x, d_inner)
+        """See Cell."""
+        kernel, _ = super().weight_gradients(h, saved, d_x, d_inner)
         d_gain = tf.reduce_sum(d_inner * saved[2], axis=[0, 1])
         return kernel, tf.stack([d_gain, tf.reduce_sum(d_inner, axis=[0, 1])])
 

@@ -1,7 +1,7 @@
-"""TF-NMT's encoders: uni, bi and gnmt as one form with two depths.
+"""TF-NMT's encoders: uni, bi and gnmt as one form with two depths, and none at all.
 
 uni     L forward layers
-bi      L / 2 layers in each direction, one stack for each; the two tops are concatenated
+bi      L / 2 layers in each direction, one stack per direction; the two tops are concatenated
 gnmt    one layer in each direction, then L - 1 forward layers on the concatenation
 """
 
@@ -12,15 +12,15 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.embedding import Words
 from aevnmt_tf.nets.matrix_products import compute
-from aevnmt_tf.nets.recurrent import GRU, Length, Noise, outputs_of
-from aevnmt_tf.nets.recurrent_stack import RecurrentStack, numbered
+from aevnmt_tf.nets.recurrent import GRU, Length, Noise
+from aevnmt_tf.nets.recurrent_stack import RecurrentStack, numbered, run_stack
 
 
 class Encoded(NamedTuple):
-    """What an encoder hands on with pass_hidden_state."""
+    """What an encoder returns with pass_hidden_state."""
 
     values: tf.Tensor  # [B, Tx, M]
-    states: tuple[tf.Tensor, ...]  # the last of each layer, as the decoder's layers start
+    states: tuple[tf.Tensor, ...]  # the last one of each layer, to start the decoder's layers
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -31,67 +31,54 @@ class TfNmtEncoder(RecurrentStack):
         num_both: layers in each direction.
         num_layers: forward layers above them.
         residual_both, residual_layers: how many of them, from the top, add their input.
-        pass_hidden_state: whether to return Encoded in place of its values.
+        pass_hidden_state: whether to return Encoded instead of its values.
         **kwargs: as RecurrentStack; both directions of a layer start from one map of z.
     """
 
     start_label = "init_enc"
     gru_label = "gru_x"
-    arguments = (
-        *RecurrentStack.arguments,
-        "num_both",
-        "residual_both",
-        "residual_layers",
-        "pass_hidden_state",
-    )
 
     def __init__(
         self,
         *,
         num_both: int = 0,
+        num_layers: int = 1,
         residual_both: int = 0,
         residual_layers: int = 0,
         pass_hidden_state: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(num_layers=num_layers, num_starts=num_both + num_layers, **kwargs)
         self.num_both = num_both
         self.residual_both = residual_both
         self.residual_layers = residual_layers
         self.pass_hidden_state = pass_hidden_state
-        self.make_layers()
 
-    def make_layers(self) -> None:
-        """Make the initial states and the layers of all three stacks."""
-        self.make_start(self.num_both + self.num_layers)
+    def build(self, *_: Any) -> None:
+        """Create the layers of all three stacks and all weights."""
+        below = [self.units if k else self.input_size for k in range(self.num_both)]
         self.forward, self.backward = (
             [
-                self.make_layer(
-                    GRU, self.units if k else self.input_size, numbered(f"{side}_gru_x", k)
-                )
-                for k in range(self.num_both)
+                self.make_layer(size, numbered(f"{side}_gru_x", k))
+                for k, size in enumerate(below)
             ]
             for side in ("forward", "backward")
         )
+        first = 2 * self.units if self.num_both else self.input_size
         self.grus = [
-            self.make_layer(GRU, self.size_below(k), numbered(self.gru_label, k))
+            self.make_layer(self.units if k else first, numbered(self.gru_label, k))
             for k in range(self.num_layers)
         ]
+        self.start.build()
+        for layer in self._layers_of_all_stacks():
+            layer.build()
 
-    def size_below(self, k: int) -> int:
-        """Return the size of what forward layer k (from 0) above both directions reads."""
-        if k:
-            return self.units
-        return 2 * self.units if self.num_both else self.input_size
-
-    def sublayers(self) -> list[keras.layers.Layer]:
-        """Return all layers with weights."""
-        return [self.start, *self.forward, *self.backward, *self.grus]
+    def _layers_of_all_stacks(self) -> list[GRU]:
+        return [*self.forward, *self.backward, *self.grus]
 
     def noise_shapes(self, steps: Length) -> dict[str, tuple[Length, ...]]:
-        """Return the shape per sentence of each dropout mask, by layer name."""
-        layers = [*self.forward, *self.backward, *self.grus]
-        return {layer.name: layer.noise_shape(steps) for layer in layers}
+        """Return the shape of each dropout mask per sentence, by layer name."""
+        return {layer.name: layer.noise_shape(steps) for layer in self._layers_of_all_stacks()}
 
     def call(
         self,
@@ -100,22 +87,20 @@ class TfNmtEncoder(RecurrentStack):
         z: tf.Tensor | None = None,
         noise: Noise | None = None,
     ) -> tf.Tensor | Encoded:
-        """Return values [B, Tx, M] of inputs [B, Tx, E] or Words, lengths [B], z [B, Z].
-
-        `noise` holds masks by layer name, in the order of the sentence.
-        """
+        """Return values [B, Tx, M]; arguments as Encoder."""
         if isinstance(inputs, Words):
             inputs = tf.gather(inputs.vectors, inputs.places)
         inputs, noise = compute(self, inputs), noise or {}
         starts = self.start(z, lengths)
         states: list[tf.Tensor] = []
         if self.num_both:
-            inputs, states = self._both(inputs, lengths, starts, noise)
-        above = starts[self.num_both :]
-        inputs, more = _run(self.grus, inputs, lengths, above, noise, self.residual_layers)
+            inputs, states = self._both(inputs, lengths, starts[: self.num_both], noise)
+        above, residual = starts[self.num_both :], self.residual_layers
+        inputs, more = run_stack(self.grus, inputs, above, noise, residual=residual)
         if not self.pass_hidden_state:
             return inputs
-        return Encoded(inputs, (*states, *more))
+        last = [tf.gather(each, lengths - 1, batch_dims=1) for each in (*states, *more)]
+        return Encoded(inputs, tuple(last))
 
     def _both(
         self,
@@ -124,40 +109,41 @@ class TfNmtEncoder(RecurrentStack):
         starts: tuple[tf.Tensor, ...],
         noise: Noise,
     ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Return the concatenated tops [B, Tx, 2H] and the states that are handed on."""
+        """Return the concatenated tops [B, Tx, 2H], and the states to pass on."""
 
         def turn(values: tf.Tensor) -> tf.Tensor:
             return tf.reverse_sequence(values, lengths, seq_axis=1)
 
-        turned = {
-            layer.name: turn(noise[layer.name])
-            for layer in self.backward
-            if layer.name in noise
-        }
+        names = [layer.name for layer in self.backward]
+        turned = {name: turn(noise[name]) for name in names if name in noise}
         residual = self.residual_both
-        starts = starts[: self.num_both]
-        right, ahead = _run(self.forward, inputs, lengths, starts, noise, residual)
-        left, behind = _run(self.backward, turn(inputs), lengths, starts, turned, residual)
+        right, ahead = run_stack(self.forward, inputs, starts, noise, residual=residual)
+        left, behind = run_stack(self.backward, turn(inputs), starts, turned, residual=residual)
         values = tf.concat([right, turn(left)], axis=-1)
-        if self.num_layers:  # gnmt: the backward state alone
+        if self.num_layers:  # gnmt: only the backward state
             return values, behind
         pairs = zip(ahead, behind, strict=True)
         return values, [state for pair in pairs for state in pair]
 
 
-def _run(
-    layers: list[GRU],
-    inputs: tf.Tensor,
-    lengths: tf.Tensor,
-    starts: tuple[tf.Tensor, ...],
-    noise: Noise,
-    residual: int,
-) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Return a stack's outputs [B, T, H] and the last state of each layer."""
-    last = []
-    for k, (layer, start) in enumerate(zip(layers, starts, strict=True)):
-        states = layer.states(inputs, start, noise.get(layer.name))
-        outputs = outputs_of(states, layer.units)
-        inputs = outputs + inputs if k >= len(layers) - residual else outputs
-        last.append(tf.gather(states, lengths - 1, batch_dims=1))
-    return inputs, last
+@keras.saving.register_keras_serializable("aevnmt_tf")
+class SilentEncoder(keras.layers.Layer):
+    """The encoder of a language model of the target (TF-NMT's language_model).
+
+    It reveals nothing about a source but its length.
+    """
+
+    def build(self, *_: Any) -> None:
+        """Create no weights."""
+
+    def noise_shapes(self, steps: Length) -> dict[str, tuple[Length, ...]]:
+        """Return no shapes: there is nothing to drop."""
+        return {}
+
+    def call(
+        self, inputs: Any, lengths: tf.Tensor, z: Any = None, noise: Any = None
+    ) -> tf.Tensor:
+        """Return values [B, Tx, 0], for a decoder without attention."""
+        places = inputs.places if isinstance(inputs, Words) else inputs
+        batch, steps = tf.unstack(tf.shape(places)[:2])
+        return tf.zeros([batch, steps, 0], self.compute_dtype)

@@ -7,7 +7,13 @@ import tensorflow as tf
 from aevnmt_tf.nets import PaperDecoder
 from aevnmt_tf.nets.decoder import paper_decoder
 from tests import tiny
-from tests.nets.gradients_by_steps import assert_same, gradients_of, normal, randomise
+from tests.nets.gradients_by_steps import (
+    assert_same,
+    dropout_at,
+    gradients_of,
+    normal,
+    randomise,
+)
 
 B, T, E, H = 3, 5, 4, 6
 
@@ -49,30 +55,18 @@ def test_paper_decoder_equals_its_own_steps(reset, layers, dropout, compiled, fe
 
     def by_steps(words, values, z=None):
         memory, state = decoder.begin(values, lengths, z)
-        logits = []
+        found = []
         for t in range(T):
-            logits.append(one_step(decoder, words[:, t], memory, state, noise, t))
-            state = logits[-1][1]
-        return decoder.out_y(tf.stack([features for features, _ in logits], axis=1))
+            with dropout_at(decoder, noise, t):
+                features, state, _ = decoder.step(words[:, t], memory, state)
+            found.append(features)
+        return decoder.out_y(tf.stack(found, axis=1))
 
     compiled_whole = tf.function(whole, jit_compile=compiled)
     assert_same(
         gradients_of(compiled_whole, decoder, inputs),
         gradients_of(by_steps, decoder, inputs),
     )
-
-
-def one_step(decoder, word, memory, state, noise, t):
-    """PaperDecoder.step with masks on the inputs of its cells."""
-    if not noise:
-        features, state, _ = decoder.step(word, memory, state)
-        return features, state
-    context, _ = decoder.bahd(state.hidden[0], memory)
-    below, hidden = tf.concat([context, word, state.feed], axis=-1), []
-    for layer, old in zip(decoder.grus, state.hidden, strict=True):
-        below = layer.step(below * noise[layer.name][:, t], old)
-        hidden.append(below)
-    return tf.concat([below, word, context], axis=-1), state._replace(hidden=tuple(hidden))
 
 
 @pytest.mark.usefixtures("rows_collide")

@@ -1,4 +1,4 @@
-"""TF-NMT's decoders over sentences: their written-out gradients against TensorFlow's own."""
+"""Decoders over sentences: their written-out gradients against TensorFlow's own, by steps."""
 
 import itertools
 
@@ -8,7 +8,13 @@ import tensorflow as tf
 
 from aevnmt_tf.nets.decoder.tf_nmt_decoder import TfNmtDecoder
 from aevnmt_tf.nets.tf_nmt.gnmt_decoder import GnmtDecoder
-from tests.nets.gradients_by_steps import assert_same, gradients_of, normal, randomise
+from tests.nets.gradients_by_steps import (
+    assert_same,
+    dropout_at,
+    gradients_of,
+    normal,
+    randomise,
+)
 
 B, T, E, H = 3, 5, 4, 6
 FORMS = {
@@ -65,9 +71,8 @@ class Sentences:
         memory, state = self.begin(values, *hidden)
         found = []
         for t in range(T):
-            now = {name: mask[:, t] for name, mask in self.noise.items()}
-            *step, attention = self.decoder.step(words[:, t], memory, state, dropout=now)
-            features, state = step
+            with dropout_at(self.decoder, self.noise, t):
+                features, state, attention = self.decoder.step(words[:, t], memory, state)
             found.append((features, attention))
         features, self.attention = (tf.stack(part, axis=1) for part in zip(*found, strict=True))
         return self.decoder.out_y.matrix(), features
