@@ -13,7 +13,7 @@ from aevnmt_tf.storage.text_files import FileLines
 
 
 def read(path: str | Path, words: Sequence[str], *, size: int) -> np.ndarray:
-    """Return the vectors of words; each word must be in the file.  # [len(words), size]"""
+    """Return the vectors of words, all of which must be in the file: [len(words), size]."""
     places = {word: place for place, word in enumerate(words)}
     vectors = np.zeros([len(words), size], np.float32)
     missing = set(places)

@@ -261,7 +261,7 @@ class TestMoses:
         assert len(said) == 2
         codes = (tmp_path / "out" / "text" / "moses.de.codes").read_text().splitlines()
         assert (
-            f"de: the text gives {len(codes) - 1} BPE merges, fewer than vocab_size 999"
+            f"de: the text yields {len(codes) - 1} BPE merges, fewer than vocab_size 999"
             in said[1]
         )
 
