@@ -28,11 +28,12 @@ from aevnmt_tf.data.demo_corpus import write_demo
 from aevnmt_tf.data.preparation_manifest import Manifest
 from aevnmt_tf.data.text_folder import Pipelines
 from aevnmt_tf.data.training_data import store_corpora
-from aevnmt_tf.hparams import Hparams, load
+from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks
 from aevnmt_tf.storage.text_files import FileLines
-from aevnmt_tf.text import Tokenizer, moses, tokenizer_files
+from aevnmt_tf.text import Tokenizer, moses
 from aevnmt_tf.text.learning import learn_tokenizers, split_words
+from aevnmt_tf.text.tokenizer import PREFIX
 
 # DEVIATION: the authors' code cuts long sentences; the paper removes those over 50 tokens.
 MAX_WORDS = 50
@@ -96,7 +97,7 @@ def prepare(
 
 
 def _prepare(hp: Hparams, corpora: list[Corpus], out: Path, *, report: Report) -> Manifest:
-    tokenizers, pipelines = text_folder.given_tokenizers(hp), text_folder.given_pipelines(hp)
+    tokenizers, pipelines = text_folder.given_models(hp)
     # Without these files, an incomplete folder is recognised as such.
     with disk_errors.explained(f"write {out}"):
         for name in (manifests.MANIFEST, HPARAMS):
@@ -123,8 +124,7 @@ def _prepare(hp: Hparams, corpora: list[Corpus], out: Path, *, report: Report) -
         corpus.save(out, work=work)
     shutil.rmtree(work, ignore_errors=True)
     text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
-    made = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}
-    named = _naming(hp, out, made)
+    named = _naming(hp, out, {corpus.name: corpus.kind for corpus in corpora})
     store_corpora(
         named,
         x_tokenizer=tokenizers[hp.src],
@@ -166,19 +166,18 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
         vocab_prefix = hp.vocab_prefix
         complete = text_folder.is_complete(hp, folder)
         if complete:
-            hp = hp.replace(vocab_prefix=str(folder / tokenizer_files.PREFIX))
+            hp = hp.replace(vocab_prefix=str(folder / PREFIX))
         if hp.text_pipeline == "moses" and manifests.is_raw(hp):
             hp = _prepare_in_run(hp, folder.parent / "prepared", report=report)
         if not complete:
-            tokenizers = text_folder.given_tokenizers(hp)
+            tokenizers, pipelines = text_folder.given_models(hp)
             if tokenizers is None:
                 found = find_corpora(hp, kinds=("train", "synthetic", "mono"))
                 corpora = corpus_files.read(hp, found)
                 report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
                 tokenizers = _learn(hp, corpora, report=report)
-            pipelines = text_folder.given_pipelines(hp)
             text_folder.save(hp, folder, tokenizers=tokenizers, pipelines=pipelines)
-    tokenizers = text_folder.load_tokenizers(hp, folder)
+    tokenizers = text_folder.load_tokenizers(hp, folder / PREFIX)
     pipelines = text_folder.load_pipelines(hp, folder)
     raw = {kind: getattr(hp, f"{kind}_prefix") for kind in ("dev", "test")}
     return Prepared(
@@ -217,14 +216,11 @@ def _with_demo(hp: Hparams, folder: Path) -> Hparams:
 def _prepare_in_run(hp: Hparams, out: Path, *, report: Report) -> Hparams:
     """Return settings that name prepared corpora; prepare them if the text has changed."""
     hp = _without_missing_tests(hp)
-    if not manifests.is_current(manifests.read(out), hp):
+    manifest = manifests.read(out)
+    if manifest is None or not manifests.is_current(manifest, hp):
         report(f"Preparing the corpora with the Moses pipeline in {out}.")
-        prepare(hp, out, report=report)
-    # The folder may have been moved since it was made.
-    made = load(out / HPARAMS)
-    stored = {kind: prefixes(getattr(made, f"{kind}_prefix")) for kind in PARALLEL}
-    names = {kind: [Path(prefix).name for prefix in found] for kind, found in stored.items()}
-    return _naming(hp, out, names)
+        manifest = prepare(hp, out, report=report)
+    return _naming(hp, out, {name: c["kind"] for name, c in manifest["corpora"].items()})
 
 
 def _without_missing_tests(hp: Hparams) -> Hparams:
@@ -239,13 +235,13 @@ def _without_missing_tests(hp: Hparams) -> Hparams:
     return hp.replace(test_prefix=[*filter(is_there, prefixes(hp.test_prefix))] or None)
 
 
-def _naming(hp: Hparams, out: Path, names: Mapping[str, Sequence[str]]) -> Hparams:
-    """Return settings for the corpora of a prepared folder, given their names by kind."""
+def _naming(hp: Hparams, out: Path, kinds: Mapping[str, str]) -> Hparams:
+    """Return settings for the corpora of a prepared folder, given the kind of each."""
     named: dict[str, str | list[str] | None] = {}
     for kind in PARALLEL:
-        found = [str(out / name) for name in names[kind]]
+        found = [str(out / name) for name in kinds if kinds[name] == kind]
         named[f"{kind}_prefix"] = found[0] if len(found) == 1 else found or None
-    return hp.replace(vocab_prefix=str(out / "text" / tokenizer_files.PREFIX), **named)
+    return hp.replace(vocab_prefix=str(out / "text" / PREFIX), **named)
 
 
 def _truecase(

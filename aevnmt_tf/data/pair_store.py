@@ -31,7 +31,6 @@ from aevnmt_tf.data import pair_encoding
 from aevnmt_tf.data.pair_counts import CorpusCounts
 from aevnmt_tf.data.pair_encoding import EncodedPairs, PairEncoder, Sequences
 from aevnmt_tf.data.pairs import Pairs
-from aevnmt_tf.data.preparation_manifest import digest
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks, run_directory
 
 PROGRESS = "progress.json"
@@ -134,7 +133,10 @@ class PairStore:
             stat, old = path.stat(), known.get(str(path), {})
             about = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
             same = all(old.get(name) == value for name, value in about.items())
-            found[str(path)] = {**about, "sha256": old["sha256"] if same else digest(path)}
+            found[str(path)] = {
+                **about,
+                "sha256": old["sha256"] if same else run_directory.digest(path),
+            }
         return found
 
     def _files(self) -> list[str]:

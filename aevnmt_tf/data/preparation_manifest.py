@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data.corpora import PARALLEL, Corpus, find_corpora, prefixes
 from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.storage.run_directory import digest
 from aevnmt_tf.text import tokenizer_files
 
 MANIFEST = "manifest.json"
@@ -62,9 +62,9 @@ def read(folder: str | Path) -> Manifest | None:
     return manifest if known else None
 
 
-def is_current(manifest: Manifest | None, hp: Hparams) -> bool:
+def is_current(manifest: Manifest, hp: Hparams) -> bool:
     """Return whether the settings would produce the same folder again."""
-    if manifest is None or manifest["settings"] != json.loads(json.dumps(_decisive(hp))):
+    if manifest["settings"] != json.loads(json.dumps(_decisive(hp))):
         return False
     if hp.vocab_prefix is not None:
         for lang in (hp.src, hp.tgt):
@@ -111,15 +111,6 @@ def readable_prefixes(hp: Hparams, value: str | Sequence[str] | None) -> tuple[s
         )
         found.append(str(folder / "raw" / name) if tokenised else prefix)
     return tuple(found)
-
-
-def digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file."""
-    value = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 22):
-            value.update(block)
-    return value.hexdigest()
 
 
 def _is_prepared(prefix: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import atomic_writes, disk_errors
-from aevnmt_tf.text import Tokenizer, load, load_prefix, moses, tokenizer_files
+from aevnmt_tf.text import Tokenizer, load_prefix, moses, tokenizer_files
+from aevnmt_tf.text.tokenizer import PREFIX
 
 STAMP = "text.json"
 _STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt", "synthetic_tag")
@@ -30,7 +31,7 @@ def save(
         written += pipeline.save(folder)
     # Files that other settings have left here could be taken for the new ones.
     with disk_errors.explained(f"write {folder}"):
-        for path in [*folder.glob(f"{tokenizer_files.PREFIX}.*"), *folder.glob("moses.*")]:
+        for path in [*folder.glob(f"{PREFIX}.*"), *folder.glob("moses.*")]:
             if path not in written:
                 path.unlink()
     stamp = {name: getattr(hp, name) for name in _STAMPED}
@@ -53,24 +54,23 @@ def is_complete(hp: Hparams, folder: Path) -> bool:
     return True
 
 
-def load_tokenizers(hp: Hparams, folder: str | Path) -> dict[str, Tokenizer]:
-    """Return the tokenizers in a folder by language."""
-    return _both(hp, lambda lang: load(folder, lang, sos=hp.sos, eos=hp.eos))
+def load_tokenizers(
+    hp: Hparams, prefix: str | Path, *, subword_option: str | None = None
+) -> dict[str, Tokenizer]:
+    """Return the tokenizers PREFIX.LANG by language; see text.load_prefix."""
+    options = dict(subword_option=subword_option, sos=hp.sos, eos=hp.eos)
+    # As in TF-NMT, a shared vocabulary is the one of the source.
+    source = load_prefix(prefix, hp.src, **options)
+    target = source if hp.share_vocab else load_prefix(prefix, hp.tgt, **options)
+    return {hp.src: source, hp.tgt: target}
 
 
-def given_tokenizers(hp: Hparams) -> dict[str, Tokenizer] | None:
-    """Return the tokenizers that vocab_prefix names; None if it is null."""
+def given_models(hp: Hparams) -> tuple[dict[str, Tokenizer] | None, Pipelines]:
+    """Return the tokenizers that vocab_prefix names, and the pipelines next to them."""
     if hp.vocab_prefix is None:
-        return None
-    options = dict(subword_option=hp.subword_option, sos=hp.sos, eos=hp.eos)
-    return _both(hp, lambda lang: load_prefix(hp.vocab_prefix, lang, **options))
-
-
-def given_pipelines(hp: Hparams) -> Pipelines:
-    """Return the pipelines next to the files that vocab_prefix names; none without moses."""
-    if hp.vocab_prefix is None:
-        return {}
-    return load_pipelines(hp, Path(hp.vocab_prefix).parent)
+        return None, {}
+    tokenizers = load_tokenizers(hp, hp.vocab_prefix, subword_option=hp.subword_option)
+    return tokenizers, load_pipelines(hp, Path(hp.vocab_prefix).parent)
 
 
 def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
@@ -89,9 +89,3 @@ def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
             )
         found[lang] = pipeline
     return found
-
-
-def _both(hp: Hparams, load_one: Callable[[str], Tokenizer]) -> dict[str, Tokenizer]:
-    # As in TF-NMT, a shared vocabulary is the one of the source.
-    first = load_one(hp.src)
-    return {hp.src: first, hp.tgt: first if hp.share_vocab else load_one(hp.tgt)}

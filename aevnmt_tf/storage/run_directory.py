@@ -11,6 +11,7 @@ A folder with weights holds `model.weights.h5`, `state.json` with the step, scor
 and `manifest.json` with the size and checksum of every file. It appears when it is complete.
 """
 
+import hashlib
 import json
 import os
 import re
@@ -175,6 +176,15 @@ def checksum(path: str | os.PathLike[str]) -> int:
         while block := file.read(1 << 22):
             value = zlib.crc32(block, value)
     return value
+
+
+def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
+    """Return the digest of a file as hexadecimal digits."""
+    value = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            value.update(block)
+    return value.hexdigest()
 
 
 def _step_and_attempt(folder: Path) -> tuple[int, int]:
