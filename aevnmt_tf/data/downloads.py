@@ -81,18 +81,18 @@ def download(url: str, part: pathlib.Path) -> None:
                     url, part, lambda n, total: progress.update(task, completed=n, total=total)
                 )
             except NETWORK as error:
-                code = getattr(error, "code", 500)
+                code, reason = getattr(error, "code", 500), getattr(error, "reason", error)
                 if code < 500 and code not in (408, 429):
                     raise UserError(
-                        f"{url}: the server answered {error}; use another server with "
+                        f"{url}: the server answered {code} {reason}; use another server with "
                         "--mirror URL, or your own files with --from DIR."
                     ) from None
                 if part.exists() and part.stat().st_size > before:
                     waits = list(WAITS)
                 if not waits:
                     raise UserError(
-                        f"cannot download {url} ({getattr(error, 'reason', error)}); is this "
-                        "machine online? The same command resumes the download."
+                        f"cannot download {url} ({reason}); is this machine online? Run the "
+                        "same command again to resume the download."
                     ) from None
                 time.sleep(waits.pop(0))
 

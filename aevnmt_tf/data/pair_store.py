@@ -133,10 +133,8 @@ class PairStore:
             stat, old = path.stat(), known.get(str(path), {})
             about = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
             same = all(old.get(name) == value for name, value in about.items())
-            found[str(path)] = {
-                **about,
-                "sha256": old["sha256"] if same else run_directory.digest(path),
-            }
+            sha256 = old["sha256"] if same else run_directory.digest(path)
+            found[str(path)] = {**about, "sha256": sha256}
         return found
 
     def _files(self) -> list[str]:
