@@ -5,12 +5,12 @@
     aevnmt data nc --out data/news-commentary
 
 multi30k  image captions: train, val and test_2016_flickr of task 1
-iwslt14   TED talks, split as by Ranzato et al. (2016): of the pairs that Moses' cleaning
-          keeps (1 to 50 tokens, length ratio at most 1.5), every 23rd is for development
-nc        News Commentary v12; newstest2014 and 2015 for development, newstest2016 to test
+iwslt14   TED talks with the splits of Ranzato et al. (2016): every 23rd pair that Moses'
+          cleaning keeps (1 to 50 tokens, length ratio at most 1.5) is in the dev set
+nc        News Commentary v12; newstest2014 and 2015 as dev set, newstest2016 as test set
 
-Writes DIR/{train,dev,test}.{de,en}: raw text, neither tokenised nor lower-cased. Keeps the
-published files in DIR/downloads, verifies their checksums and resumes broken downloads.
+Writes raw text to DIR/{train,dev,test}.{de,en}. Keeps the published files in DIR/downloads,
+verifies their checksums and resumes interrupted downloads.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from aevnmt_tf.data import published_corpora as published
 
 
 def parser() -> command.Parser:
-    """Return the command line."""
+    """Return the parser of the command."""
     p = command.Parser("data", __doc__, usage="aevnmt data NAME --out DIR [--NAME VALUE ...]")
     names = [*published.CORPORA, *published.ALIASES]
     p.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the verb and return its exit code."""
+    """Run the command and return its exit code."""
     return command.main(run, parser=parser(), argv=argv)
 
 

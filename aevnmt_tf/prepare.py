@@ -20,11 +20,10 @@ from aevnmt_tf.hparams import own_text
 
 
 def parser() -> command.Parser:
-    """Return the flags of this verb."""
+    """Return the parser of the command."""
     flags = command.Parser("prepare", __doc__)
     flags.add_argument("--out", metavar="FOLDER", help="folder for the prepared text")
-    for side in ("src", "tgt"):
-        words = {"src": "source", "tgt": "target"}[side]
+    for side, words in {"src": "source", "tgt": "target"}.items():
         flags.add_argument(
             f"--mono_{side}",
             metavar="FILE",
@@ -37,18 +36,19 @@ def parser() -> command.Parser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prepare the text, print what was dropped, and say what to do next."""
+    """Prepare the text, print a summary and the next command."""
     if args.out is None:
         raise UserError("--out is missing: choose a folder for the prepared text.")
-    from aevnmt_tf.data import preparation_manifest as manifests
     from aevnmt_tf.data.corpora import count_pairs
     from aevnmt_tf.data.corpus_preparation import HPARAMS, prepare
+    from aevnmt_tf.data.pair_counts import counts_table
 
     hp = own_text.from_args(args, count_pairs=count_pairs)
     mono = {hp.src: args.mono_src, hp.tgt: args.mono_tgt}
     mono = {lang: files for lang, files in mono.items() if files}
     manifest = prepare(hp, args.out, mono=mono)
-    print(manifests.table(manifest))
+    corpora = manifest["corpora"].items()
+    print(counts_table({name: corpus["counts"] for name, corpus in corpora}))
     sizes = [f"{lang} {size:,}" for lang, size in manifest["vocab_sizes"].items()]
     print(f"\nvocabulary: {', '.join(sizes)}")
     run_flag = () if hp.out_dir else ("--out_dir", "RUN")
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the verb and return its exit code."""
+    """Run the command and return its exit code."""
     return command.main(run, parser=parser(), argv=argv)
 
 

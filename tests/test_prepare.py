@@ -210,7 +210,7 @@ def test_a_failure_leaves_a_folder_that_claims_nothing(tmp_path, corpus, monkeyp
     [
         ({"train_prefix": "nowhere/train"}, "nowhere/train.en"),
         ({"train_prefix": "x" * 300}, "Cannot read xxx"),
-        ({"vocab_size": 100}, "vocab_size 100 has no room"),
+        ({"vocab_size": 100}, "vocab_size 100 is too small"),
         ({"vocab_prefix": "nowhere/vocab"}, "neither nowhere/vocab.en.model nor"),
         ({"text_pipeline": "moses", "vocab_prefix": "PLAIN"}, "moses.en.truecaser"),
     ],

@@ -253,7 +253,7 @@ def broken_gzip(path):
         (["--input", "{tmp}"], "cannot read {tmp}: Is a directory"),
         (["--input", "{tmp}/text.gz"], "cannot read {tmp}/text.gz: Not a gzipped file"),
         (["--input", "{tmp}/text", "--output", "{tmp}/no/out"], "cannot write {tmp}/no/out"),
-        (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is also the input"),
+        (["--input", "{tmp}/text", "--output", "{tmp}/text"], "is also an input"),
         (["--search", "viterbi"], "--search: search must be"),
         (["--beam_width", "-1"], "beam_width"),
         (["--search", "mbr", "--beam_width", "5"], "beam_width is for beam or refine search"),

@@ -1,7 +1,7 @@
-"""Batches of similar lengths, so that little is computed on padding.
+"""Batches of similar lengths, to compute little on padding.
 
-Training and evaluation pad batches to a few shapes (Tx, Ty), those that waste the least on the
-lengths of the data. Translation takes sentences in the order of their lengths.
+Training and evaluation pad batches to a few shapes (Tx, Ty), chosen to minimise padding on the
+lengths of the data. Translation sorts sentences by length.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Of more distinct lengths than this on a side only some may be a shape's: the search takes
-# time with the square of the number of (x length, y length).
+# The maximum number of lengths per side that are considered: the time of the search grows with
+# the square of the number of (x length, y length).
 MAX_LEVELS = 96
-_SLICE = 1 << 20  # pairs at a time, so that memory does not grow with the corpus
-MOST_WORDS = 8192  # of a batch, padding included: long sentences come in smaller batches
+_SLICE = 1 << 20  # pairs at a time, to limit memory
+MOST_WORDS = 8192  # per batch, with padding: long sentences are in smaller batches
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class Lengths:
     """The lengths of a stream of pairs, and how often the stream is read.
 
     Args:
-        x: source lengths, `</s>` counted.  # [N]
-        y: target lengths.  # [N]
-        times: how often a pair comes in an epoch; one number, or one for each pair.
-        share: epochs of this stream for one epoch of the first stream.
+        x: Source lengths, including `</s>`.  # [N]
+        y: Target lengths.  # [N]
+        times: How often a pair occurs per epoch: one number, or one per pair.
+        share: Epochs of this stream per epoch of the first stream.
     """
 
     x: np.ndarray
@@ -38,10 +38,9 @@ class Lengths:
 def choose_shapes(
     streams: Sequence[Lengths], *, num_shapes: int, batch_size: int
 ) -> np.ndarray:
-    """Return pairs (Tx, Ty), each inside the next, of the fewest padded tokens.
+    """Return at most `num_shapes` nested shapes (Tx, Ty) with the fewest padded tokens.
 
-    The padded tokens are counted as they will be, batch by batch (see batch_order), and no
-    other `num_shapes` nested shapes have fewer.  # [K, 2]
+    Padded tokens are counted per batch, as batch_order makes them.  # [K, 2]
     """
     if num_shapes < 1:
         raise ValueError(f"num_shapes must be at least 1, not {num_shapes}.")
@@ -57,12 +56,12 @@ def choose_shapes(
     chain = _best_chain(rows, x_levels[:, None] + y_levels, num_shapes=num_shapes)
     i, j = chain.T  # [K], [K]
     used = np.diff(rows[i, j], prepend=0.0) > 0
-    used[-1] = True  # it holds what no other does
+    used[-1] = True  # only this one fits all pairs
     return np.stack([x_levels[i], y_levels[j]], 1)[used]
 
 
 def _levels(lengths: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the lengths that a shape may have: all, or of too many more of the short ones."""
+    """Return the lengths that a shape may have; if there are too many, fewer long ones."""
     occurs = np.zeros(1 + max(int(part.max()) for part in lengths), bool)
     for part in lengths:
         occurs[part] = True
@@ -76,10 +75,10 @@ def _levels(lengths: Sequence[np.ndarray]) -> np.ndarray:
 def _rows(
     stream: Lengths, x_levels: np.ndarray, y_levels: np.ndarray, *, batch_size: int
 ) -> np.ndarray:
-    """Return how many rows of an epoch's batches are in batches that a shape holds: [I, J].
+    """Return the number of rows per epoch in batches that fit into each shape: [I, J].
 
-    Batches are cut from the longest pairs down: the pairs outside a shape, and as many of
-    those inside as make their last batch full, are in larger ones.
+    Batches are cut from the longest pairs down. Pairs that do not fit into a shape, and those
+    that fill their last batch, are in larger batches.
     """
     times = np.broadcast_to(np.asarray(stream.times, np.float64), stream.x.shape)
     count = np.zeros(len(x_levels) * len(y_levels))
@@ -98,18 +97,18 @@ def _rows(
 
 
 def _best_chain(rows: np.ndarray, area: np.ndarray, *, num_shapes: int) -> np.ndarray:
-    """Return the levels (i, j) of the nested shapes of the least rows x area.
+    """Return the levels (i, j) of the nested shapes that minimise rows x area.
 
     This is dynamic programming. The last shape (i, j) of a chain pays area[i, j] for the rows
-    that the one before, (a, b), does not hold:
+    that do not fit into the previous one, (a, b):
 
         best[k, i, j] = min over a <= i, b <= j of
                         best[k - 1, a, b] + (rows[i, j] - rows[a, b]) * area[i, j]
 
     Args:
-        rows: see _rows.  # [I, J]
-        area: tokens of a row of each shape.  # [I, J]
-        num_shapes: the most.  # -> [K, 2], the smallest first
+        rows: See _rows.  # [I, J]
+        area: Tokens per row of each shape.  # [I, J]
+        num_shapes: The maximum length of the chain.  # -> [K, 2], smallest first
     """
     alone = rows * area  # [I, J]
     best = np.repeat(alone[None], num_shapes, 0)  # [K, I, J]
@@ -134,10 +133,7 @@ def _best_chain(rows: np.ndarray, area: np.ndarray, *, num_shapes: int) -> np.nd
 
 
 def assign(x_len: np.ndarray, y_len: np.ndarray, *, shapes: np.ndarray) -> np.ndarray:
-    """Return the index of the first shape that holds each pair.
-
-    Shapes come smallest first.  # [N]
-    """
+    """Return the index of the first shape that fits each pair; smallest shapes first: [N]."""
     bucket = np.full(len(x_len), -1, np.int16)
     for k in reversed(range(len(shapes))):
         fits = (x_len <= shapes[k, 0]) & (y_len <= shapes[k, 1])
@@ -153,9 +149,9 @@ def length_batches(
     """Yield the indices of each batch, short sentences first.
 
     Args:
-        lengths: of the sentences.  # [N]
-        batch_size: the most sentences of a batch.
-        most_words: the most words of a batch of several sentences.
+        lengths: The lengths of the sentences.  # [N]
+        batch_size: The most sentences per batch.
+        most_words: The most words in a batch of several sentences.
     """
     order, first = np.argsort(lengths, kind="stable"), 0
     while first < len(order):

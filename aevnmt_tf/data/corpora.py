@@ -1,4 +1,4 @@
-"""The corpora that settings name: read as pairs or single lines, cleaned, counted, written."""
+"""The corpora that the settings name: find, read, clean, transform and write them."""
 
 from __future__ import annotations
 
@@ -10,53 +10,56 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.machine import num_cores, ordered_map
 from aevnmt_tf.cli.progress import track
-from aevnmt_tf.data.pairs import read_pairs, read_synthetic
+from aevnmt_tf.data.pairs import read_pairs
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import atomic_writes, disk_errors
 from aevnmt_tf.storage.text_files import FileLines, find_file
 
 PARALLEL = ("train", "dev", "test", "synthetic")
-# Training text is cleaned; dev and test are kept as they are, line by line.
+# Only training text is cleaned. Dev and test sets are kept line by line.
 CLEANED = ("train", "synthetic", "mono")
 LINES_PER_TASK = 1000  # of a process
-FEW_LINES = 50_000  # take less time than starting processes
-
-Files = dict[tuple[str, str], list[Path]]  # of corpora, by kind and prefix
+FEW_LINES = 50_000  # fewer lines take less time than starting processes
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus: lines of one language, or aligned lines of two.
+    """A corpus: lines of one language, or aligned lines of two.
 
     Attributes:
       kind: train, dev, test, synthetic or mono.
-      name: what its files are called in the prepared folder.
-      source: where it was read from.
-      lines: the lines by language, the source language first; they stay on the disk.
-      endings: how the file of a language ends, after the name and a dot.
-      natural: the languages whose side people wrote: subword models learn from these.
-      inputs: the files read.
+      name: The name of its files in a prepared folder, without the ending.
+      source: The prefix or file that it is read from.
+      endings: The ending of each language's file, source language first.
+      inputs: The files that it is read from.
+      lines: The lines by language, on disk; empty until the corpus is read.
     """
 
     kind: str
     name: str
     source: str
-    lines: Mapping[str, FileLines]
     endings: Mapping[str, str]
-    natural: tuple[str, ...]
-    inputs: tuple[Path, ...]
+    inputs: tuple[Path, ...] = ()
+    lines: Mapping[str, FileLines] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.lines.values())))
 
+    @property
+    def natural(self) -> tuple[str, ...]:
+        """The languages whose text people wrote. Subword models are learnt from these."""
+        # The paper's subword models see all training text except machine translations.
+        langs = tuple(self.endings)
+        return {"train": langs, "mono": langs, "synthetic": langs[1:]}.get(self.kind, ())
+
     def map(self, functions: Mapping[str, Callable[[str], str]], folder: Path) -> Corpus:
-        """Return the corpus with each language's function applied to its lines, in a folder."""
+        """Apply a function per language to all lines and write the result to a folder."""
         changed = {}
         for lang, lines in self.lines.items():
             path = folder / self.file_name(lang)
@@ -65,7 +68,7 @@ class Corpus:
         return dataclasses.replace(self, lines=changed)
 
     def save(self, folder: Path, *, work: Path | None = None) -> None:
-        """Put the corpus' files into a folder: move those below `work`, copy others."""
+        """Put the files of the corpus into a folder: move those below `work`, copy others."""
         for lang, lines in self.lines.items():
             path, (first, _) = folder / self.file_name(lang), lines.parts[0]
             if work in first.parents:
@@ -76,7 +79,7 @@ class Corpus:
                 _written(track(lines, f"Writing {path.name}", total=len(lines)), path)
 
     def file_name(self, lang: str) -> str:
-        """Return what the file of a language is called."""
+        """Return the name of a language's file."""
         return f"{self.name}.{self.endings[lang]}"
 
 
@@ -94,19 +97,20 @@ def _written(lines: Iterable[str], path: Path) -> FileLines:
 def mapped_lines(
     function: Callable[[str], str], lines: FileLines, *, doing: str
 ) -> Iterator[str]:
-    """Yield the function of each line, in their order; many lines are shared by the cores."""
+    """Yield the function of each line in order, using all cores for large files."""
     if len(lines) < FEW_LINES or num_cores() < 2:
         yield from map(function, track(lines, doing, total=len(lines)))
         return
     chunks = iter(functools.partial(_next_lines, iter(lines)), [])
-    # Not forked: TensorFlow has threads, and a fork copies whatever locks they hold.
+    # Not forked: a fork would copy the locks that TensorFlow's threads hold.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         num_cores(), mp_context=context, initializer=_ignore_interrupts
     ) as pool:
         results = ordered_map(pool, functools.partial(_apply, function), chunks)
         total = -(-len(lines) // LINES_PER_TASK)
-        for result in track(results, f"{doing}, {LINES_PER_TASK:,} lines a time", total=total):
+        doing = f"{doing}, {LINES_PER_TASK:,} lines at a time"
+        for result in track(results, doing, total=total):
             yield from result
 
 
@@ -119,7 +123,7 @@ def _apply(function: Callable[[str], str], lines: list[str]) -> list[str]:
 
 
 def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, too, and ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and stops
 
 
 def prefixes(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -128,10 +132,9 @@ def prefixes(value: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """Return what several prefixes are called.
+    """Return distinct names for prefixes.
 
-    They have their last parts as names; where two are equal, with the folder in front, or else
-    a number.
+    A name is the last part of the prefix, with its folder or a number if this is ambiguous.
     """
     last = [Path(path).name for path in paths]
     with_folder = [f"{Path(path).parent.name}_{Path(path).name}" for path in paths]
@@ -141,66 +144,52 @@ def names_of(paths: Sequence[str]) -> list[str]:
     return [f"{number}_{name}" for number, name in enumerate(last)]
 
 
-def files_of(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> Files:
-    """Return the files of every corpus that the settings name, by kind and prefix.
+def find_corpora(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
+    """Return the corpora that the settings name, not yet read.
 
     A file that is missing or cannot be opened is an error.
     """
-    found = {}
+    found = []
     for kind in kinds:
-        for prefix in prefixes(getattr(hp, f"{kind}_prefix")):
-            paths = [f"{prefix}.{ending}" for ending in endings(kind, hp).values()]
-            found[kind, prefix] = [_find(path) for path in paths]
+        named = prefixes(getattr(hp, f"{kind}_prefix"))
+        for index, prefix in enumerate(named):
+            ends = endings(kind, hp)
+            paths = tuple(_find(f"{prefix}.{ending}") for ending in ends.values())
+            found.append(Corpus(kind, numbered(kind, index, named), prefix, ends, paths))
     return found
 
 
-def check_inputs(hp: Hparams, out: Path, *, mono: Mapping[str, Sequence[str]]) -> None:
-    """Raise an error where a file to prepare is missing or would be replaced.
+def find_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
+    """Return corpora of monolingual files, not yet read."""
+    return [
+        Corpus("mono", numbered("mono", index, names), name, {lang: lang}, (_find(name),))
+        for index, name in enumerate(names)
+    ]
 
-    Args:
-      hp: the settings.
-      out: the folder for the prepared text.
-      mono: files of monolingual text, by language.
-    """
-    found = files_of(hp)
-    read = [path for paths in found.values() for path in paths]
-    read += [_find(name) for names in mono.values() for name in names]
-    # A plain file that is written would be found in the place of a packed one.
-    written = {
-        Path(out, f"{name}{packed}").resolve()
-        for name in _outputs(hp, found, mono)
-        for packed in ("", ".gz")
-    }
-    for path in read:
-        if path.resolve() in written:
+
+def check_outputs(hp: Hparams, out: Path, corpora: Sequence[Corpus]) -> None:
+    """Raise an error if preparing the corpora in a folder would overwrite their files."""
+    written = list(corpora)
+    if hp.train_prefix is None:
+        for kind in ("train", "dev", "test"):  # the demo corpus
+            names = (kind, f"demo/{kind}")
+            written += [Corpus(kind, name, "", endings(kind, hp)) for name in names]
+    paths = set()
+    for corpus in written:
+        is_kept = corpus.kind in ("dev", "test") and hp.text_pipeline == "moses"
+        for folder in (out, out / "raw") if is_kept else (out,):
+            # A plain file takes precedence over a packed one.
+            files = [folder / corpus.file_name(lang) for lang in corpus.endings]
+            paths |= {Path(f"{file}{end}").resolve() for file in files for end in ("", ".gz")}
+    for path in (path for corpus in corpora for path in corpus.inputs):
+        if path.resolve() in paths:
             raise UserError(
                 f"--out {out} would overwrite the input {path}: choose another folder."
             )
 
 
-def _outputs(hp: Hparams, found: Files, mono: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the names of the corpus files in a prepared folder."""
-    corpora = [(kind, _name(kind, prefix, found)) for kind, prefix in found]
-    if hp.train_prefix is None:
-        for kind in ("train", "dev", "test"):  # of the demo corpus
-            corpora += [(kind, kind), (kind, f"demo/{kind}")]
-    names = []
-    for kind, name in corpora:
-        made = [f"{name}.{ending}" for ending in endings(kind, hp).values()]
-        kept = kind in ("dev", "test") and hp.text_pipeline == "moses"
-        names += made + [f"raw/{name}" for name in made if kept]
-    for lang, given in mono.items():
-        names += [f"{numbered('mono', n, given)}.{lang}" for n in range(len(given))]
-    return names
-
-
-def _name(kind: str, prefix: str, found: Files) -> str:
-    same_kind = [other for other_kind, other in found if other_kind == kind]
-    return numbered(kind, same_kind.index(prefix), same_kind)
-
-
 def numbered(kind: str, index: int, corpora: Sized) -> str:
-    """Return what one of several corpora of a kind is called in a prepared folder."""
+    """Return the name of one of several corpora of a kind in a prepared folder."""
     return f"{kind}-{index + 1}" if len(corpora) > 1 else kind
 
 
@@ -214,64 +203,39 @@ def _find(path: str) -> Path:
 
 
 def count_pairs(hp: Hparams) -> int:
-    """Return how many pairs the settings name to train on."""
+    """Return the number of training pairs that the settings name."""
     if hp.train_prefix is None:
         return hp.demo_pairs
     named = prefixes(hp.train_prefix)
     return sum(len(FileLines.of(f"{p}.{hp.src}", most=hp.max_train)) for p in named)
 
 
-def read_corpora(hp: Hparams, *, kinds: Sequence[str] = PARALLEL) -> list[Corpus]:
-    """Read the corpora that the settings name; one without a line is an error."""
-    corpora = []
-    paths = files_of(hp, kinds=kinds)
-    for (kind, prefix), files in paths.items():
-        read = read_synthetic if kind == "synthetic" else read_pairs
-        max_pairs = hp.max_train if kind == "train" else 0
-        pairs = read(prefix, src=hp.src, tgt=hp.tgt, max_pairs=max_pairs)
-        if not len(pairs):
-            raise UserError(f"{files[0]} and {files[1]} are empty: check {kind}_prefix.")
-        corpora.append(
-            Corpus(
-                kind=kind,
-                name=_name(kind, prefix, paths),
-                source=prefix,
-                lines={hp.src: pairs.src, hp.tgt: pairs.tgt},
-                endings=endings(kind, hp),
-                natural=_natural(kind, hp),
-                inputs=tuple(files),
-            )
-        )
-    return corpora
-
-
-def read_mono(lang: str, names: Sequence[str]) -> list[Corpus]:
-    """Read files of text of one language."""
-    return [
-        Corpus(
-            kind="mono",
-            name=numbered("mono", index, names),
-            source=str(name),
-            lines={lang: FileLines.of(name)},
-            endings={lang: lang},
-            natural=(lang,),
-            inputs=(find_file(name),),
-        )
-        for index, name in enumerate(names)
-    ]
+def read(hp: Hparams, corpora: Sequence[Corpus]) -> list[Corpus]:
+    """Return the corpora with their lines; raise an error if a parallel corpus is empty."""
+    found = []
+    for corpus in corpora:
+        if len(corpus.endings) == 1:
+            sides = [FileLines.of(corpus.inputs[0])]
+        else:
+            src, tgt = corpus.endings.values()
+            max_pairs = hp.max_train if corpus.kind == "train" else 0
+            pairs = read_pairs(corpus.source, src=src, tgt=tgt, max_pairs=max_pairs)
+            sides = [pairs.src, pairs.tgt]
+            if not len(pairs):
+                files = " and ".join(map(str, corpus.inputs))
+                raise UserError(f"{files} are empty: check {corpus.kind}_prefix.")
+        lines = dict(zip(corpus.endings, sides, strict=True))
+        found.append(dataclasses.replace(corpus, lines=lines))
+    return found
 
 
 def endings(kind: str, hp: Hparams) -> dict[str, str]:
-    """Return how the files of a corpus end, by language."""
+    """Return the file endings of a kind of corpus by language."""
     if kind == "mono":
         return {hp.src: hp.src}
+    # Back-translations have TF-NMT's file names.
     source = f"translation.{hp.src}" if kind == "synthetic" else hp.src
     return {hp.src: source, hp.tgt: hp.tgt}
-
-
-def _natural(kind: str, hp: Hparams) -> tuple[str, ...]:
-    # The paper's subword models see all text but what a machine translated.
-    return {"train": (hp.src, hp.tgt), "synthetic": (hp.tgt,)}.get(kind, ())
 
 
 def clean(
@@ -279,7 +243,7 @@ def clean(
 ) -> tuple[Corpus, dict[str, int]]:
     """Drop lines with an empty side or too many words; return the rest and the counts.
 
-    A line is counted under its first fault. Dev and test lose nothing.
+    A line is counted under its first fault. Dev and test sets are not cleaned.
     """
     over = f"over_{max_words}_words"
     sides = ("source", "target")

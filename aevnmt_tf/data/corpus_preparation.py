@@ -1,8 +1,8 @@
-"""Raw parallel text -> cleaned corpora, subword models and vocabularies, and a record of it.
+"""Raw parallel text -> cleaned corpora, subword models and vocabularies.
 
 A prepared folder:
 
-    manifest.json            what was read, dropped and made; written last
+    manifest.json            what was read, dropped and written; written last
     hparams.json             the settings to train with
     train.LANG dev.LANG ...  the corpora, as the tokenizers read them
     raw/dev.LANG ...         dev and test before tokenisation (moses), to score translations
@@ -20,27 +20,20 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.data import corpora as corpus_files
 from aevnmt_tf.data import preparation_manifest as manifests
 from aevnmt_tf.data import text_folder
-from aevnmt_tf.data.corpora import (
-    PARALLEL,
-    Corpus,
-    check_inputs,
-    clean,
-    files_of,
-    prefixes,
-    read_corpora,
-    read_mono,
-)
+from aevnmt_tf.data.corpora import PARALLEL, Corpus, find_corpora, find_mono, prefixes
 from aevnmt_tf.data.demo_corpus import write_demo
 from aevnmt_tf.data.preparation_manifest import Manifest
 from aevnmt_tf.data.text_folder import Pipelines
 from aevnmt_tf.data.training_data import store_corpora
-from aevnmt_tf.hparams import Hparams, load
+from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks
 from aevnmt_tf.storage.text_files import FileLines
-from aevnmt_tf.text import Tokenizer, moses, tokenizer_files
+from aevnmt_tf.text import Tokenizer, moses
 from aevnmt_tf.text.learning import learn_tokenizers, split_words
+from aevnmt_tf.text.tokenizer import PREFIX
 
 # DEVIATION: the authors' code cuts long sentences; the paper removes those over 50 tokens.
 MAX_WORDS = 50
@@ -53,16 +46,17 @@ Report = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training and translation need of the text.
+    """The text of a run.
 
     Attributes:
-      x_tokenizer: of the source.
-      y_tokenizer: of the target; the same object where the vocabulary is shared.
-      hp: the settings, their prefixes those of the files that the tokenizers read.
-      x_moses: raw source text to what x_tokenizer reads, where the pipeline is moses.
-      y_moses: the same of the target; its inverse turns translations into raw text.
-      raw: the prefixes of "dev" and "test" as raw text, to score translations with.
-      ids: the folder for training corpora as ids. Runs on one prepared folder share it.
+      x_tokenizer: The tokenizer of the source.
+      y_tokenizer: The tokenizer of the target; the same object if the vocabulary is shared.
+      hp: The settings, whose prefixes name files that the tokenizers read.
+      x_moses: Turns raw source text into input of x_tokenizer; None unless text_pipeline is
+        moses.
+      y_moses: The same for the target. Its inverse turns translations into raw text.
+      raw: The prefixes of "dev" and "test" as raw text, to score translations.
+      ids: The folder of stores. Runs on the same prepared folder share it.
     """
 
     x_tokenizer: Tokenizer
@@ -81,49 +75,46 @@ def prepare(
     report: Report = print,
     mono: Mapping[str, Sequence[str]] | None = None,
 ) -> Manifest:
-    """Prepare the corpora of the settings in a folder and return its manifest.
+    """Prepare the corpora that the settings name in a folder and return its manifest.
 
-    Models that vocab_prefix names are used; else they are learnt from train, the target side of
-    synthetic, and mono.
+    Subword models come from vocab_prefix if it is set. Otherwise they are learnt from the
+    training corpora, the target side of synthetic text, and monolingual text.
 
     Args:
-      hp: the settings; their prefixes name raw text, or text in words or subwords where
-        subword_option says so and text_pipeline is not moses.
-      out: the folder.
-      report: called with each sentence that a person should read.
-      mono: files of monolingual text, by language.
+      hp: The settings. Their prefixes name raw text, or words or subwords if subword_option
+        says so and text_pipeline is not moses.
+      out: The folder.
+      report: Called with messages for the user.
+      mono: Files of monolingual text by language.
     """
-    out, mono = Path(out), mono or {}
-    check_inputs(hp, out, mono=mono)
+    out = Path(out)
+    single = [c for lang, names in (mono or {}).items() for c in find_mono(lang, names)]
+    corpus_files.check_outputs(hp, out, [*find_corpora(hp), *single])
     with locks.folder_held(out, busy=None):
-        return _prepare(hp, out, report=report, mono=mono)
+        hp = _with_demo(hp, out / "demo")
+        corpora = corpus_files.read(hp, [*find_corpora(hp), *single])
+        return _prepare(hp, corpora, out, report=report)
 
 
-def _prepare(
-    hp: Hparams, out: Path, *, report: Report, mono: Mapping[str, Sequence[str]]
-) -> Manifest:
-    hp = with_demo(hp, out / "demo")
-    corpora = read_corpora(hp)
-    for lang, names in mono.items():
-        corpora += read_mono(lang, names)
-    tokenizers, pipelines = text_folder.given_tokenizers(hp), text_folder.given_pipelines(hp)
-    # From here on the folder is not complete, and says so.
+def _prepare(hp: Hparams, corpora: list[Corpus], out: Path, *, report: Report) -> Manifest:
+    tokenizers, pipelines = text_folder.given_models(hp)
+    # Without these files, an incomplete folder is recognised as such.
     with disk_errors.explained(f"write {out}"):
         for name in (manifests.MANIFEST, HPARAMS):
             (out / name).unlink(missing_ok=True)
-    work = out / WORK  # for what the next step reads
+    work = out / WORK  # for intermediate text
     if hp.text_pipeline == "moses":
         for corpus in corpora:
             if corpus.kind in ("dev", "test"):
                 corpus.save(out / "raw")
         pipelines, corpora = _truecase(hp, pipelines, corpora, work=work)
     limits: dict[str, Any] = dict(count_words=_word_counter(hp), max_words=MAX_WORDS)
-    cleaned = [clean(corpus, work / "Cleaning", **limits) for corpus in corpora]
+    cleaned = [corpus_files.clean(corpus, work / "Cleaning", **limits) for corpus in corpora]
     corpora, counts = [corpus for corpus, _ in cleaned], [numbers for _, numbers in cleaned]
     for corpus in corpora:
         if corpus.kind == "train" and not len(corpus):
             raise UserError(
-                f"{corpus.source}: no sentence pair is left after cleaning: check the files."
+                f"{corpus.source} has no sentence pairs left after cleaning: check the files."
             )
     if hp.text_pipeline == "moses":
         pipelines, corpora = _segment(hp, pipelines, corpora, work=work, report=report)
@@ -133,8 +124,7 @@ def _prepare(
         corpus.save(out, work=work)
     shutil.rmtree(work, ignore_errors=True)
     text_folder.save(hp, out / "text", tokenizers=tokenizers, pipelines=pipelines)
-    made = {kind: [c.name for c in corpora if c.kind == kind] for kind in PARALLEL}
-    named = _naming(hp, out, made)
+    named = _naming(hp, out, {corpus.name: corpus.kind for corpus in corpora})
     store_corpora(
         named,
         x_tokenizer=tokenizers[hp.src],
@@ -156,41 +146,38 @@ def _prepare(
 
 
 def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) -> Prepared:
-    """Return the tokenizers of a run and the text to train on; make what is missing.
+    """Return the tokenizers and the training text of a run; make what is missing.
 
-    The tokenizers in the folder are loaded; else those of vocab_prefix; else they are learnt
-    from the training files. Where the pipeline is moses and the corpora are raw, they are
-    prepared in the run's directory.
+    The tokenizers come from the folder, from vocab_prefix or, if there are none, are learnt
+    from the training text. If text_pipeline is moses and the corpora are raw text, they are
+    prepared in the directory of the run.
 
     Args:
-      hp: the settings.
-      folder: a run's text/.
-      report: called with each sentence that a person should read.
+      hp: The settings.
+      folder: The text/ folder of the run.
+      report: Called with messages for the user.
     """
     folder = Path(folder)
-    # Faults of the files are better known before the slow part than after it. The test set is
-    # not read: people train where they do not have it.
-    files_of(hp, kinds=("train", "dev", "synthetic", "mono"))
-    read_corpora(hp, kinds=("dev",))
-    with locks.folder_held(folder, busy=None):  # workers of one run may start together
-        hp = with_demo(hp, folder.parent / "demo")
+    # Check the files before the slow part. Training does not need the test set.
+    find_corpora(hp, kinds=("train", "dev", "synthetic", "mono"))
+    corpus_files.read(hp, find_corpora(hp, kinds=("dev",)))
+    with locks.folder_held(folder, busy=None):  # the workers of a run may start together
+        hp = _with_demo(hp, folder.parent / "demo")
         vocab_prefix = hp.vocab_prefix
         complete = text_folder.is_complete(hp, folder)
         if complete:
-            hp = hp.replace(vocab_prefix=str(folder / tokenizer_files.PREFIX))
+            hp = hp.replace(vocab_prefix=str(folder / PREFIX))
         if hp.text_pipeline == "moses" and manifests.is_raw(hp):
             hp = _prepare_in_run(hp, folder.parent / "prepared", report=report)
         if not complete:
-            tokenizers = text_folder.given_tokenizers(hp)
+            tokenizers, pipelines = text_folder.given_models(hp)
             if tokenizers is None:
-                corpora = read_corpora(hp, kinds=("train", "synthetic"))
-                mono = [f"{prefix}.{hp.src}" for prefix in prefixes(hp.mono_prefix)]
-                corpora += read_mono(hp.src, mono)
+                found = find_corpora(hp, kinds=("train", "synthetic", "mono"))
+                corpora = corpus_files.read(hp, found)
                 report(f"Learning subword models from {', '.join(prefixes(hp.train_prefix))}.")
                 tokenizers = _learn(hp, corpora, report=report)
-            pipelines = text_folder.given_pipelines(hp)
             text_folder.save(hp, folder, tokenizers=tokenizers, pipelines=pipelines)
-    tokenizers = text_folder.load_tokenizers(hp, folder)
+    tokenizers = text_folder.load_tokenizers(hp, folder / PREFIX)
     pipelines = text_folder.load_pipelines(hp, folder)
     raw = {kind: getattr(hp, f"{kind}_prefix") for kind in ("dev", "test")}
     return Prepared(
@@ -205,7 +192,7 @@ def ensure_prepared(hp: Hparams, folder: str | Path, *, report: Report = print) 
 
 
 def _ids_folder(hp: Hparams, own: Path) -> Path:
-    """Return the folder of ids beside prepared text, else the run's own."""
+    """Return the folder of stores next to prepared text, otherwise the run's own."""
     parent = Path(prefixes(hp.train_prefix)[0]).parent
     ids = parent / IDS
     if manifests.read(parent) is not None:
@@ -214,8 +201,8 @@ def _ids_folder(hp: Hparams, own: Path) -> Path:
     return own / IDS
 
 
-def with_demo(hp: Hparams, folder: Path) -> Hparams:
-    """Return the settings; where they name no corpus, with the demo corpus in the folder."""
+def _with_demo(hp: Hparams, folder: Path) -> Hparams:
+    """Return the settings, with the demo corpus (in a folder) if they name no corpus."""
     if hp.train_prefix is not None:
         return hp
     written = write_demo(folder, num_pairs=hp.demo_pairs)
@@ -227,43 +214,40 @@ def with_demo(hp: Hparams, folder: Path) -> Hparams:
 
 
 def _prepare_in_run(hp: Hparams, out: Path, *, report: Report) -> Hparams:
-    """Return settings that name prepared corpora, made anew where the text has changed."""
+    """Return settings that name prepared corpora; prepare them if the text has changed."""
     hp = _without_missing_tests(hp)
-    if not manifests.is_current(manifests.read(out), hp):
+    manifest = manifests.read(out)
+    if manifest is None or not manifests.is_current(manifest, hp):
         report(f"Preparing the corpora with the Moses pipeline in {out}.")
-        prepare(hp, out, report=report)
-    # The prefixes in there are of the place where the folder was made.
-    made = load(out / HPARAMS)
-    stored = {kind: prefixes(getattr(made, f"{kind}_prefix")) for kind in PARALLEL}
-    names = {kind: [Path(prefix).name for prefix in found] for kind, found in stored.items()}
-    return _naming(hp, out, names)
+        manifest = prepare(hp, out, report=report)
+    return _naming(hp, out, {name: c["kind"] for name, c in manifest["corpora"].items()})
 
 
 def _without_missing_tests(hp: Hparams) -> Hparams:
-    """Return the settings with no test set but those whose files can be read."""
+    """Return the settings without the test sets whose files cannot be read."""
 
     def is_there(prefix: str) -> bool:
         try:
-            return bool(files_of(hp.replace(test_prefix=prefix), kinds=("test",)))
+            return bool(find_corpora(hp.replace(test_prefix=prefix), kinds=("test",)))
         except UserError:
             return False
 
     return hp.replace(test_prefix=[*filter(is_there, prefixes(hp.test_prefix))] or None)
 
 
-def _naming(hp: Hparams, out: Path, names: Mapping[str, Sequence[str]]) -> Hparams:
-    """Return the settings that train on corpora of a prepared folder, their names by kind."""
+def _naming(hp: Hparams, out: Path, kinds: Mapping[str, str]) -> Hparams:
+    """Return settings for the corpora of a prepared folder, given the kind of each."""
     named: dict[str, str | list[str] | None] = {}
     for kind in PARALLEL:
-        found = [str(out / name) for name in names[kind]]
+        found = [str(out / name) for name in kinds if kinds[name] == kind]
         named[f"{kind}_prefix"] = found[0] if len(found) == 1 else found or None
-    return hp.replace(vocab_prefix=str(out / "text" / tokenizer_files.PREFIX), **named)
+    return hp.replace(vocab_prefix=str(out / "text" / PREFIX), **named)
 
 
 def _truecase(
     hp: Hparams, pipelines: Pipelines, corpora: Sequence[Corpus], *, work: Path
 ) -> tuple[Pipelines, list[Corpus]]:
-    """Return the truecasers, given or learnt from all tokenised text, and truecased corpora."""
+    """Return the truecasers, learnt unless they are given, and the truecased corpora."""
     langs = (hp.src, hp.tgt)
     known = pipelines or {lang: moses.learn_truecaser(lang, []) for lang in langs}
     tokenise = {lang: known[lang].tokenise for lang in langs}
@@ -282,7 +266,7 @@ def _segment(
     work: Path,
     report: Report,
 ) -> tuple[Pipelines, list[Corpus]]:
-    """Return the pipelines with merges, given or learnt, and the corpora in subwords."""
+    """Return the pipelines with BPE merges, learnt unless they are given, and the subwords."""
     if hp.subword_option == "bpe" and hp.vocab_prefix is None:
         words = {lang: moses.count_words(_natural(corpora, lang)) for lang in pipelines}
         groups = [tuple(words)] if hp.share_vocab else [(lang,) for lang in words]
@@ -297,8 +281,8 @@ def _segment(
             num_merges = codes.count("\n") - 1
             if num_merges < hp.vocab_size:
                 report(
-                    f"{name}: the text gives {num_merges:,} BPE merges, fewer than vocab_size "
-                    f"{hp.vocab_size:,}; no other pair of symbols occurs twice."
+                    f"{name}: the text yields {num_merges:,} BPE merges, fewer than vocab_size "
+                    f"{hp.vocab_size:,}, because no other pair of symbols occurs twice."
                 )
             pipelines.update({lang: pipelines[lang].with_codes(codes) for lang in group})
     segment = {lang: pipeline.segment for lang, pipeline in pipelines.items()}
@@ -306,12 +290,12 @@ def _segment(
 
 
 def _word_counter(hp: Hparams) -> Callable[[str], int]:
-    """Return the function that counts the words of a line."""
+    """Return a function that counts the words of a line."""
     if hp.subword_option == "spm":
-        # White space of any kind is no word of raw text.
+        # In raw text, any white space separates words.
         return lambda line: len(line.split())
     if hp.subword_option == "bpe" and hp.text_pipeline != "moses":
-        # The text is in subwords; all but the last of a word end in @@.
+        # The text is in subwords; all but the last one of a word end in @@.
         return lambda line: sum(not word.endswith("@@") for word in split_words(line))
     return lambda line: len(split_words(line))
 

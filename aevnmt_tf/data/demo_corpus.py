@@ -1,7 +1,7 @@
 """The demo corpus: English-German pairs for a first training run, shipped as text.
 
-demo/ has the pairs of a grammar (tools/demo_corpus): the first lines are for dev, the next for
-test, the rest for training. No sentence of either language occurs twice.
+A grammar (tools/demo_corpus) generated the pairs in demo/: first the dev set, then the test
+set, then training pairs. No sentence of either language occurs twice.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ MOST_PAIRS = 20_000  # for training
 
 
 def write_demo(folder: str | Path, *, num_pairs: int = MOST_PAIRS) -> dict[str, str]:
-    """Write the corpus into a folder, each file only where it is not there already.
+    """Write the corpus into a folder; files with the right content are left alone.
 
     Args:
-        folder: where train, dev and test go, each as .en, .de and .register.
-        num_pairs: pairs to train on; dev and test are the same for any number.
+        folder: The folder for train, dev and test, each with .en, .de and .register.
+        num_pairs: The number of training pairs. It does not change dev and test.
 
     Returns:
         The three prefixes by name: {"train": ".../train", "dev": ..., "test": ...}.
     """
     if num_pairs > MOST_PAIRS:
         raise UserError(
-            f"demo_pairs {num_pairs:,}: the demo corpus has {MOST_PAIRS:,} training pairs: "
-            "choose a smaller number, or set train_prefix to use your own text."
+            f"demo_pairs is {num_pairs:,}, but the demo corpus has {MOST_PAIRS:,} training "
+            "pairs: choose a smaller number, or set train_prefix to use your own text."
         )
     ends = {"dev": HELD_OUT, "test": 2 * HELD_OUT, "train": 2 * HELD_OUT + num_pairs}
     for ending in ENDINGS:

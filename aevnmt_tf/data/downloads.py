@@ -1,6 +1,5 @@
-"""Downloads that resume where they stopped and are verified when they are complete."""
+"""Downloads that resume after an interruption and are verified against checksums."""
 
-import hashlib
 import http.client
 import os
 import pathlib
@@ -14,16 +13,17 @@ import rich.console
 import rich.progress
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.storage.run_directory import digest
 
 console = rich.console.Console(stderr=True)
 
-WAITS = (1, 2, 4, 8)  # seconds before another try; progress starts them anew
+WAITS = (1, 2, 4, 8)  # seconds before each retry; any progress starts them anew
 BLOCK = 1 << 16
 NETWORK = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
 class File(NamedTuple):
-    """A file to fetch. `checksum` is that of the file as it is published."""
+    """A published file, its address without the name, and its checksum."""
 
     name: str
     folder: str
@@ -31,7 +31,7 @@ class File(NamedTuple):
 
 
 def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], None]) -> None:
-    """Try once to bring `part` to its full length, from where it stands."""
+    """Try once to download the rest of a file; `part` holds the beginning."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "aevnmt_tf", "Accept-Encoding": "identity"}
     if have:
@@ -43,7 +43,7 @@ def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], Non
         if error.code != 416:
             raise
         if error.headers.get("Content-Range") == f"bytes */{have}":
-            return  # it was complete
+            return  # it is already complete
         part.unlink()
         raise ConnectionError("the file has changed on the server") from None
     with response:
@@ -51,7 +51,7 @@ def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], Non
             have = 0  # the server sends the whole file
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             part.unlink()
-            raise ConnectionError("the server sends another part of the file")
+            raise ConnectionError("the server sent another part of the file")
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         with open(part, "ab" if have else "wb") as file:
@@ -64,13 +64,11 @@ def transfer(url: str, part: pathlib.Path, show: Callable[[int, int | None], Non
 
 
 def download(url: str, part: pathlib.Path) -> None:
-    """Fetch a file, with a progress bar; go on after broken transfers."""
+    """Download a file with a progress bar; retry after network errors."""
     columns = (
-        rich.progress.TextColumn("{task.description}"),
-        rich.progress.BarColumn(),
+        *rich.progress.Progress.get_default_columns(),
         rich.progress.DownloadColumn(),
         rich.progress.TransferSpeedColumn(),
-        rich.progress.TimeRemainingColumn(),
     )
     waits = list(WAITS)
     quiet = not console.is_terminal
@@ -83,39 +81,32 @@ def download(url: str, part: pathlib.Path) -> None:
                     url, part, lambda n, total: progress.update(task, completed=n, total=total)
                 )
             except NETWORK as error:
-                if (
-                    isinstance(error, urllib.error.HTTPError)
-                    and error.code < 500
-                    and error.code not in (408, 429)
-                ):
+                code, reason = getattr(error, "code", 500), getattr(error, "reason", error)
+                if code < 500 and code not in (408, 429):
                     raise UserError(
-                        f"{url}: the server answered {error.code} {error.reason}; use another "
-                        "server with --mirror URL, or your own files with --from DIR."
+                        f"{url}: the server answered {code} {reason}; use another server with "
+                        "--mirror URL, or your own files with --from DIR."
                     ) from None
                 if part.exists() and part.stat().st_size > before:
                     waits = list(WAITS)
                 if not waits:
                     raise UserError(
-                        f"cannot download {url} ({getattr(error, 'reason', error)}); is this "
-                        "machine online? The same command resumes the download."
+                        f"cannot download {url} ({reason}); is this machine online? Run the "
+                        "same command again to resume the download."
                     ) from None
                 time.sleep(waits.pop(0))
 
 
 def matches(path: pathlib.Path, checksum: str) -> bool:
-    """Return whether the file has the checksum, which is written algorithm:digits."""
+    """Return whether a file has the checksum ALGORITHM:DIGITS."""
     algorithm, digits = checksum.split(":")
-    digest = hashlib.new(algorithm, usedforsecurity=False)
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest() == digits
+    return digest(path, algorithm) == digits
 
 
 def fetch(
     file: File, *, folder: pathlib.Path, mirror: str | None, checked: bool
 ) -> pathlib.Path:
-    """Download and check a file where it is not there yet; return its path."""
+    """Return the path of a file; download and check it if necessary."""
     path = folder / file.name
     if path.exists() and (not checked or matches(path, file.checksum)):
         return path
@@ -126,7 +117,7 @@ def fetch(
     download(url + file.name, part)
     if checked and not matches(part, file.checksum):
         part.unlink()
-        if resumed:  # the first part may be of another version of the file
+        if resumed:  # the first part may belong to another version of the file
             return fetch(file, folder=folder, mirror=mirror, checked=checked)
         raise wrong(url + file.name, file)
     os.replace(part, path)
@@ -134,8 +125,8 @@ def fetch(
 
 
 def wrong(place: object, file: File) -> UserError:
-    """Return the error about a file with another checksum."""
+    """Return the error for a file whose checksum differs."""
     return UserError(
         f"{place} does not have the checksum {file.checksum}: it is damaged or another "
-        "version. --unchecked accepts it."
+        "version. Use --unchecked to accept it."
     )

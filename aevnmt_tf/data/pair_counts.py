@@ -1,13 +1,16 @@
-"""How many pairs were read, dropped and kept: nothing is lost silently."""
+"""The numbers of pairs that were read, dropped and kept."""
 
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_FEW = 0.5  # a smaller share of kept pairs is worth a warning
+from aevnmt_tf.cli import tables
+
+_FEW = 0.5  # warn if a smaller share of the pairs is kept
 _ADVICE = {
     "source_too_long": "check the text, or raise src_max_len",
     "target_too_long": "check the text, or raise tgt_max_len",
@@ -18,20 +21,17 @@ def counts_table(counts: Mapping[str, Mapping[str, int]]) -> str:
     """Return a table, and a warning for each corpus that has lost most of its lines.
 
     Args:
-        counts: for each corpus, by its name, the lines read, those dropped by fault, and kept.
+        counts: For each corpus, the numbers of lines read, dropped for each reason, and kept.
     """
-    keys = dict.fromkeys(key for numbers in counts.values() for key in numbers)
-    order = [*(key for key in keys if key != "kept"), "kept"]
-    rows = [["corpus", *(key.replace("_", " ") for key in order)]]
+    keys = dict.fromkeys(key for numbers in counts.values() for key in numbers if key != "kept")
+    order = [*keys, "kept"]
+    rows = []
     for name, numbers in counts.items():
         found = (numbers.get(key) for key in order)
         rows.append([name, *("" if number is None else f"{number:,}" for number in found)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for name, *cells in rows:
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *aligned]))
-    return "\n".join([*lines, *_warnings(counts)])
+    table = io.StringIO()
+    tables.show(["corpus", *(f">{key.replace('_', ' ')}" for key in order)], rows, file=table)
+    return "\n".join([table.getvalue().rstrip("\n"), *_warnings(counts)])
 
 
 def _warnings(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -40,9 +40,9 @@ def _warnings(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
         dropped = {k: n for k, n in numbers.items() if k not in ("read", "kept")}
         if numbers["kept"] < _FEW * numbers["read"]:
             worst = max(dropped, key=dropped.__getitem__)
-            advice = _ADVICE.get(worst, "check the text, which must have one sentence a line")
+            advice = _ADVICE.get(worst, "check that the text has one sentence per line")
             found.append(
-                f"Warning: {name}: {sum(dropped.values()):,} of {numbers['read']:,} lines are "
+                f"Warning: {name}: {sum(dropped.values()):,} of {numbers['read']:,} lines were "
                 f"dropped, {dropped[worst]:,} of them as {worst.replace('_', ' ')}: {advice}."
             )
     return found
@@ -50,7 +50,7 @@ def _warnings(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """The pairs of one corpus; each dropped pair is counted under its first fault only."""
+    """The pairs of a corpus. A dropped pair is counted under its first fault."""
 
     name: str
     read: int
@@ -62,14 +62,14 @@ class CorpusCounts:
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of all corpora of a run, in the order of their corpus index."""
+    """The counts of all corpora of a run, by corpus index."""
 
     corpora: Sequence[CorpusCounts]
 
     def table(self) -> str:
-        """Return a line for each corpus, and warnings."""
+        """Return a table with a row per corpus, and warnings."""
         return counts_table({row.pop("name"): row for row in self.to_dict()["corpora"]})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON knows them."""
+        """Return the counts for a JSON file."""
         return {"corpora": [dataclasses.asdict(corpus) for corpus in self.corpora]}

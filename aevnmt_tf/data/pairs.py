@@ -1,4 +1,4 @@
-"""Parallel text files -> checked pairs of lines, read from the disk as they are needed."""
+"""Parallel text files -> checked pairs of lines, read from disk on demand."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Pairs:
     """Aligned lines of a source and a target file.
 
     Args:
-        src: the lines of the source.
-        tgt: those of the target, as many.
-        name: says where the pairs come from.
-        tag: a word to put in front of every source that is not empty.
+        src: The lines of the source.
+        tgt: The same number of lines of the target.
+        name: Where the pairs come from.
+        tag: A word to put in front of every source that is not empty.
     """
 
     src: FileLines
@@ -37,7 +37,7 @@ class Pairs:
             yield from zip(map(bytes.decode, x), map(bytes.decode, y), strict=True)
 
     def chunks(self, size: int, *, first: int = 0) -> Iterator[Lines]:
-        """Yield `size` pairs at a time, the last chunk may have fewer, from a pair on."""
+        """Yield `size` pairs at a time, starting with pair `first`."""
         start = b"" if self.tag is None else f"{self.tag} ".encode()
         x_lines = itertools.islice(self.src.encoded(), first, None)
         y_lines = itertools.islice(self.tgt.encoded(), first, None)
@@ -52,7 +52,7 @@ def read_pairs(
 ) -> Pairs:
     """Return the first `max_pairs` of PREFIX.SRC and PREFIX.TGT, plain or .gz; 0: all.
 
-    Both files are read once, to count their lines and to find what is not UTF-8.
+    Both files are read once to count their lines and to check that they are UTF-8.
     """
     x, y = find_file(f"{prefix}.{src}"), find_file(f"{prefix}.{tgt}")
     counts = count_lines(x), count_lines(y)
@@ -60,14 +60,3 @@ def read_pairs(
         raise UserError(different_lengths(str(x), counts[0], str(y), counts[1]))
     count = min(counts[0], max_pairs or counts[0])
     return Pairs(FileLines(((x, count),)), FileLines(((y, count),)), str(prefix), tag)
-
-
-def read_synthetic(
-    prefix: str | Path, *, src: str, tgt: str, max_pairs: int = 0, tag: str | None = None
-) -> Pairs:
-    """Return back-translated pairs: PREFIX.translation.SRC, made by a model, and PREFIX.TGT.
-
-    `tag` is a word to put in front of every source that is not empty.
-    """
-    source = f"translation.{src}"
-    return read_pairs(prefix, src=source, tgt=tgt, max_pairs=max_pairs, tag=tag)

@@ -1,8 +1,7 @@
-"""The record of a prepared folder: what was read, dropped and made."""
+"""The manifest of a prepared folder: what was read, dropped and written."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data.corpora import PARALLEL, Corpus, files_of, prefixes
-from aevnmt_tf.data.pair_counts import counts_table
+from aevnmt_tf.data.corpora import PARALLEL, Corpus, find_corpora, prefixes
 from aevnmt_tf.hparams import Hparams
+from aevnmt_tf.storage.run_directory import digest
 from aevnmt_tf.text import tokenizer_files
 
 MANIFEST = "manifest.json"
 Manifest = dict[str, Any]  # as JSON holds it
-# A change of these makes other text.
+# Settings that determine the prepared text.
 _DECISIVE = "text_pipeline subword_option vocab_size share_vocab src tgt sos eos max_train"
 _LIBRARIES = {"moses": ("sacremoses", "subword-nmt"), "sentencepiece": ("sentencepiece",)}
 
@@ -34,7 +33,7 @@ def describe(
     """Return the manifest of a prepared folder."""
     described = {}
     for corpus, numbers in zip(corpora, counts, strict=True):
-        lang = next(iter(corpus.lines))
+        lang = next(iter(corpus.endings))
         described[f"{corpus.name}.{lang}" if corpus.kind == "mono" else corpus.name] = {
             "kind": corpus.kind,
             "from": corpus.source,
@@ -53,13 +52,8 @@ def describe(
     }
 
 
-def table(manifest: Manifest) -> str:
-    """Return the counts as a table, one corpus a line, and warnings."""
-    return counts_table({name: c["counts"] for name, c in manifest["corpora"].items()})
-
-
 def read(folder: str | Path) -> Manifest | None:
-    """Return the manifest of a folder; None where there is none, or another program's."""
+    """Return the manifest of a folder; None if there is none, or if it is not ours."""
     try:
         manifest = json.loads((Path(folder) / MANIFEST).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -68,9 +62,9 @@ def read(folder: str | Path) -> Manifest | None:
     return manifest if known else None
 
 
-def is_current(manifest: Manifest | None, hp: Hparams) -> bool:
-    """Return whether the settings would make the same folder again."""
-    if manifest is None or manifest["settings"] != json.loads(json.dumps(_decisive(hp))):
+def is_current(manifest: Manifest, hp: Hparams) -> bool:
+    """Return whether the settings would produce the same folder again."""
+    if manifest["settings"] != json.loads(json.dumps(_decisive(hp))):
         return False
     if hp.vocab_prefix is not None:
         for lang in (hp.src, hp.tgt):
@@ -79,30 +73,30 @@ def is_current(manifest: Manifest | None, hp: Hparams) -> bool:
             )
             if found is None or digest(found) not in manifest["models"].values():
                 return False
-    inputs = {str(path): digest(path) for paths in files_of(hp).values() for path in paths}
+    inputs = {str(path): digest(path) for corpus in find_corpora(hp) for path in corpus.inputs}
     made_of: dict[str, str] = {}
-    for corpus in manifest["corpora"].values():
-        made_of.update(corpus["inputs"])
+    for described in manifest["corpora"].values():
+        made_of.update(described["inputs"])
     return made_of == inputs
 
 
 def is_raw(hp: Hparams) -> bool:
-    """Return whether the corpora that the settings name are yet to be prepared."""
+    """Return whether the corpora that the settings name still have to be prepared."""
     named = [p for kind in PARALLEL for p in prefixes(getattr(hp, f"{kind}_prefix"))]
     done = [prefix for prefix in named if _is_prepared(prefix)]
     if done and len(done) < len(named):
         raw = next(prefix for prefix in named if prefix not in done)
         raise UserError(
-            f"{done[0]} is prepared text but {raw} is not: prepare all corpora together."
+            f"{done[0]} is prepared text, but {raw} is not: prepare all corpora together."
         )
     return not done
 
 
 def readable_prefixes(hp: Hparams, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return prefixes of the text that a run translates: for `moses` that is raw text.
+    """Return the prefixes of the text that a run translates.
 
-    The raw text is kept beside corpora that the Moses pipeline has prepared. A run with another
-    text_pipeline reads the prepared corpora as they are.
+    With text_pipeline moses, this is the raw text next to the prepared corpora. Otherwise, it
+    is the corpora themselves.
     """
     if hp.text_pipeline != "moses":
         return prefixes(value)
@@ -119,21 +113,12 @@ def readable_prefixes(hp: Hparams, value: str | Sequence[str] | None) -> tuple[s
     return tuple(found)
 
 
-def digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file."""
-    value = hashlib.sha256()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 22):
-            value.update(block)
-    return value.hexdigest()
-
-
 def _is_prepared(prefix: str) -> bool:
     manifest = read(Path(prefix).parent)
     return manifest is not None and Path(prefix).name in manifest["corpora"]
 
 
 def _decisive(hp: Hparams) -> dict[str, Any]:
-    # Only where it is set: folders that are older than the setting stay good.
+    # Only if it is set, so that folders older than this setting remain valid.
     tag = {} if hp.synthetic_tag is None else {"synthetic_tag": hp.synthetic_tag}
     return {name: getattr(hp, name) for name in _DECISIVE.split()} | tag

@@ -3,20 +3,20 @@
 import functools
 import gzip
 import math
-import os
 import pathlib
 import re
 import sys
 import tarfile
 import urllib.parse
 import xml.sax.saxutils
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.progress import track
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data.downloads import File, console, fetch, matches, wrong
+from aevnmt_tf.storage import atomic_writes
 
 LANGUAGES = ("de", "en")
 SPLITS = ("train", "dev", "test")
@@ -26,63 +26,55 @@ WMT17 = "https://data.statmt.org/wmt17/translation-task/"
 MAX_TOKENS = 50  # the paper removes longer sentences
 
 Pairs = list[tuple[str, str]]  # German, English
+Text = Callable[..., str]  # read_text for given paths
 
 
 class PublishedCorpus(NamedTuple):
-    """A corpus: the files of each split, how to read it, and the number of pairs it has.
+    """A corpus: the files of each split, a function that reads a split, and published sizes.
 
-    `kept` is the number of training pairs of at most MAX_TOKENS tokens, where the paper
-    counts these alone.
+    `kept` is the number of training pairs of at most MAX_TOKENS tokens, if the paper counts
+    only these.
     """
 
     files: dict[str, tuple[File, ...]]
-    read: Callable[[str, "Files"], Pairs]
+    read: Callable[[str, Text], Pairs]
     sizes: dict[str, int]
     kept: int | None = None
 
 
-class Files:
-    """Opens what has been fetched."""
-
-    def __init__(self, paths: dict[str, pathlib.Path]):
-        self.paths = paths
-
-    def text(self, name: str, member: str | None = None) -> str:
-        """Return the text of a .gz file, or of one member of a .tgz archive."""
-        path = self.paths[name]
-        try:
-            if member is None:
-                data = gzip.decompress(path.read_bytes())
-            else:
-                with tarfile.open(path) as archive:
-                    data = archive.extractfile(member).read()  # type: ignore[union-attr]
-            return data.decode("utf-8")
-        except (KeyError, AttributeError):
-            raise UserError(f"{path} is another archive: it has no {member}.") from None
-        except (OSError, EOFError, tarfile.TarError, UnicodeDecodeError) as error:
-            raise UserError(
-                f"cannot read {path} ({error}): delete it and run the command again."
-            ) from None
-
-
-# What the corpora look like inside.
+def read_text(paths: Mapping[str, pathlib.Path], name: str, member: str | None = None) -> str:
+    """Return the text of a .gz file, or of one member of a .tgz archive."""
+    path = paths[name]
+    try:
+        if member is None:
+            data = gzip.decompress(path.read_bytes())
+        else:
+            with tarfile.open(path) as archive:
+                data = archive.extractfile(member).read()  # type: ignore[union-attr]
+        return data.decode("utf-8")
+    except (KeyError, AttributeError):
+        raise UserError(f"{path} is not the expected archive: it has no {member}.") from None
+    except (OSError, EOFError, tarfile.TarError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"cannot read {path} ({error}): delete it and run the command again."
+        ) from None
 
 
 def lines(text: str) -> list[str]:
-    """Return the lines of a text; Unicode's other separators occur inside sentences."""
+    """Split a text at line feeds; other separators of Unicode occur inside sentences."""
     text = text.removesuffix("\n")
     return [line.removesuffix("\r").replace("\r", " ") for line in text.split("\n")]
 
 
 def segments(text: str) -> list[str]:
-    """Return the sentences of WMT's .sgm and IWSLT's .xml, which no XML parser accepts."""
+    """Return the sentences of WMT's .sgm and IWSLT's .xml, which are not valid XML."""
     found = re.findall(r"<seg\b[^>]*>(.*?)</seg>", text, flags=re.DOTALL | re.IGNORECASE)
     quotes = {"&quot;": '"', "&apos;": "'"}
     return [xml.sax.saxutils.unescape(" ".join(segment.split()), quotes) for segment in found]
 
 
 def talk_lines(text: str) -> list[str]:
-    """Return the sentences of IWSLT's training files, titles and descriptions included."""
+    """Return the sentences of IWSLT's training files, including titles and descriptions."""
     kept = []
     for line in lines(text):
         line = re.sub(r"</?(title|description)>", "", line).strip()
@@ -92,7 +84,7 @@ def talk_lines(text: str) -> list[str]:
 
 
 def align(german: list[str], english: list[str], *, what: str) -> Pairs:
-    """Return pairs of lines; both sides must have the same number."""
+    """Return pairs of lines; raise an error if the sides differ in length."""
     if len(german) != len(english):
         raise UserError(
             f"{what} has {len(german)} German and {len(english)} English lines: "
@@ -101,14 +93,14 @@ def align(german: list[str], english: list[str], *, what: str) -> Pairs:
     return list(zip(german, english, strict=True))
 
 
-def read_multi30k(split: str, files: Files) -> Pairs:
+def read_multi30k(split: str, text: Text) -> Pairs:
     """Return one split of Multi30k."""
     name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[split]
-    return align(*(lines(files.text(f"{name}.{lang}.gz")) for lang in LANGUAGES), what=name)
+    return align(*(lines(text(f"{name}.{lang}.gz")) for lang in LANGUAGES), what=name)
 
 
 def moses_keeps(pairs: Pairs, *, ratio: float = math.inf) -> Iterator[bool]:
-    """Return which pairs pass Moses' clean-corpus-n.perl -ratio RATIO ... 1 50."""
+    """Yield whether each pair passes Moses' clean-corpus-n.perl -ratio RATIO ... 1 50."""
     import sacremoses  # slow to import
 
     german, english = (sacremoses.MosesTokenizer(lang=lang) for lang in LANGUAGES)
@@ -119,42 +111,42 @@ def moses_keeps(pairs: Pairs, *, ratio: float = math.inf) -> Iterator[bool]:
         yield 1 <= shorter and longer <= MAX_TOKENS and longer <= ratio * shorter
 
 
-def read_iwslt14(split: str, files: Files) -> Pairs:
+def read_iwslt14(split: str, text: Text) -> Pairs:
     """Return one split of IWSLT14."""
     if split == "test":
         sets = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
         pairs = []
         for name in sets:
             members = [f"de-en/IWSLT14.{name}.de-en.{lang}.xml" for lang in LANGUAGES]
-            texts = [segments(files.text("de-en.tgz", member)) for member in members]
+            texts = [segments(text("de-en.tgz", member)) for member in members]
             pairs += align(*texts, what=name)
         # The training text has straight apostrophes.
         return [(de.replace("’", "'"), en.replace("’", "'")) for de, en in pairs]
-    kept = clean_talks(files)
+    kept = clean_talks(text)
     return [pair for n, pair in enumerate(kept, 1) if (n % 23 == 0) == (split == "dev")]
 
 
-@functools.lru_cache(maxsize=1)  # for train and for dev
-def clean_talks(files: Files) -> Pairs:
+@functools.lru_cache(maxsize=1)  # for both train and dev
+def clean_talks(text: Text) -> Pairs:
     """Return the training pairs of IWSLT14 that Moses' cleaning keeps."""
     members = [f"de-en/train.tags.de-en.{lang}" for lang in LANGUAGES]
-    texts = [talk_lines(files.text("de-en.tgz", member)) for member in members]
+    texts = [talk_lines(text("de-en.tgz", member)) for member in members]
     pairs = align(*texts, what="train.tags.de-en")
     return [
         pair for pair, keep in zip(pairs, moses_keeps(pairs, ratio=1.5), strict=True) if keep
     ]
 
 
-def read_nc(split: str, files: Files) -> Pairs:
-    """Return one split of News Commentary with WMT's news tests."""
+def read_nc(split: str, text: Text) -> Pairs:
+    """Return one split of News Commentary, or WMT's newstest sets."""
     if split == "train":
         members = [f"training/news-commentary-v12.de-en.{lang}" for lang in LANGUAGES]
-        texts = [lines(files.text("training-parallel-nc-v12.tgz", m)) for m in members]
+        texts = [lines(text("training-parallel-nc-v12.tgz", m)) for m in members]
         return align(*texts, what="news-commentary-v12")
     pairs = []
     for year in {"dev": (2014, 2015), "test": (2016,)}[split]:
         members = [f"dev/newstest{year}-deen-{side}.sgm" for side in ("src.de", "ref.en")]
-        texts = [segments(files.text("dev.tgz", member)) for member in members]
+        texts = [segments(text("dev.tgz", member)) for member in members]
         pairs += align(*texts, what=f"newstest{year}")
     return pairs
 
@@ -167,7 +159,7 @@ def _multi30k(name: str, german: str, english: str) -> tuple[File, ...]:
 _TALKS = File(
     "de-en.tgz",
     "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/",
-    "md5:10936dfdf616504ddbd844e91b94ef4a",  # seen in one public script only
+    "md5:10936dfdf616504ddbd844e91b94ef4a",  # from a single public script
 )
 _COMMENTARY = File(
     "training-parallel-nc-v12.tgz",
@@ -181,7 +173,7 @@ _NEWSTESTS = File(
 CORPORA = {
     "multi30k": PublishedCorpus(
         files={
-            # Computed from the files; the MD5 sums of torchtext are of the same files.
+            # Computed from the files, whose MD5 sums equal those of torchtext.
             "train": _multi30k(
                 "train",
                 "sha256:726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
@@ -192,7 +184,7 @@ CORPORA = {
                 "sha256:f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
                 "sha256:14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
             ),
-            # As in torchtext.
+            # From torchtext.
             "test": _multi30k(
                 "test_2016_flickr",
                 "md5:efd67d314d98489b716b145475101932",
@@ -218,21 +210,17 @@ ALIASES = {"news-commentary": "nc"}
 
 
 def write(pairs: Pairs, *, folder: pathlib.Path, split: str) -> None:
-    """Write both sides of a split; they appear when they are complete."""
-    paths = [folder / f"{split}.{lang}" for lang in LANGUAGES]
-    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
-        text = "".join(f"{line}\n" for line in side)
-        path.with_name(f"{path.name}.part").write_bytes(text.encode("utf-8"))
-    for path in paths:
-        os.replace(path.with_name(f"{path.name}.part"), path)
+    """Write both sides of a split."""
+    for lang, side in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
+        atomic_writes.write(folder / f"{split}.{lang}", "".join(f"{line}\n" for line in side))
 
 
 def compare(found: int, published: int | None, *, what: str) -> None:
-    """Warn if the number of pairs is not the published one."""
+    """Warn if the number of pairs differs from the published one."""
     if published is not None and found != published:
         off = f"{found - published:+,}, {100 * (found - published) / published:+.2f} %"
-        sentence = f"{what} {found:,} pairs instead of the published {published:,} ({off})."
-        print(f"aevnmt data: warning: {sentence}", file=sys.stderr)
+        message = f"{what} {found:,} pairs instead of the published {published:,} ({off})."
+        print(f"aevnmt data: warning: {message}", file=sys.stderr)
 
 
 def make(
@@ -244,13 +232,13 @@ def make(
     splits: Sequence[str] = SPLITS,
     checked: bool = True,
 ) -> None:
-    """Write the splits of a corpus whose files are available, and name the files that are not.
+    """Write the splits of a corpus whose files are available; report missing files.
 
     Args:
         name: A key of CORPORA or ALIASES.
         out: The folder for the text.
         source: A folder with the published files; None downloads them.
-        mirror: The address of a folder with the published files; None: their publisher's.
+        mirror: The address of a folder with the published files; None: the original one.
         splits: The splits to write.
         checked: Whether to verify checksums.
     """
@@ -272,11 +260,11 @@ def make(
             paths[file.name] = source / file.name
         else:
             raise wrong(source / file.name, file)
-    files = Files(paths)
+    text = functools.partial(read_text, paths)
     for split in dict.fromkeys(splits):
         if any(file.name in missing for file in corpus.files[split]):
             continue
-        pairs = corpus.read(split, files)
+        pairs = corpus.read(split, text)
         write(pairs, folder=out, split=split)
         print(f"{out / split}.{{de,en}}: {len(pairs):,} pairs")
         compare(len(pairs), corpus.sizes.get(split), what=f"{split} has")

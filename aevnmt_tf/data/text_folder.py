@@ -1,16 +1,16 @@
-"""A run's text/: the tokenizers of both languages and, with moses, their pipelines."""
+"""The text/ folder of a run: the tokenizers of both languages and their Moses pipelines."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import atomic_writes, disk_errors
-from aevnmt_tf.text import Tokenizer, load, load_prefix, moses, tokenizer_files
-from aevnmt_tf.text.learning import save_tokenizers
+from aevnmt_tf.text import Tokenizer, load_prefix, moses, tokenizer_files
+from aevnmt_tf.text.tokenizer import PREFIX
 
 STAMP = "text.json"
 _STAMPED = ("text_pipeline", "subword_option", "share_vocab", "src", "tgt", "synthetic_tag")
@@ -21,15 +21,17 @@ Pipelines = Mapping[str, moses.MosesPipeline]
 def save(
     hp: Hparams, folder: Path, *, tokenizers: Mapping[str, Tokenizer], pipelines: Pipelines
 ) -> None:
-    """Write all files of the folder; the stamp comes last and says that they are complete."""
+    """Write all files of the folder; the stamp, written last, marks it as complete."""
     with disk_errors.explained(f"write {folder}"):
         (folder / STAMP).unlink(missing_ok=True)
-    written = save_tokenizers(tokenizers, folder)
+    written: list[Path] = []
+    for lang, tokenizer in tokenizers.items():
+        written += tokenizer.save(folder, tokenizer_files.SHARED if hp.share_vocab else lang)
     for pipeline in pipelines.values():
         written += pipeline.save(folder)
-    # What other settings have left here would be found in the place of the new files.
+    # Files that other settings have left here could be taken for the new ones.
     with disk_errors.explained(f"write {folder}"):
-        for path in [*folder.glob(f"{tokenizer_files.PREFIX}.*"), *folder.glob("moses.*")]:
+        for path in [*folder.glob(f"{PREFIX}.*"), *folder.glob("moses.*")]:
             if path not in written:
                 path.unlink()
     stamp = {name: getattr(hp, name) for name in _STAMPED}
@@ -37,7 +39,7 @@ def save(
 
 
 def is_complete(hp: Hparams, folder: Path) -> bool:
-    """Return whether the folder has all its files; an error where other settings made them."""
+    """Return whether the folder is complete; raise an error if other settings made it."""
     try:
         stored = json.loads((folder / STAMP).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -47,33 +49,32 @@ def is_complete(hp: Hparams, folder: Path) -> bool:
         if stored.get(name) != value:
             raise UserError(
                 f"{folder} was made with {name} {json.dumps(stored.get(name))}, not "
-                f"{json.dumps(value)}: choose another out_dir or the old setting."
+                f"{json.dumps(value)}: choose another out_dir or restore the setting."
             )
     return True
 
 
-def load_tokenizers(hp: Hparams, folder: str | Path) -> dict[str, Tokenizer]:
-    """Return the tokenizers of the folder by language."""
-    return _both(hp, lambda lang: load(folder, lang, sos=hp.sos, eos=hp.eos))
+def load_tokenizers(
+    hp: Hparams, prefix: str | Path, *, subword_option: str | None = None
+) -> dict[str, Tokenizer]:
+    """Return the tokenizers PREFIX.LANG by language; see text.load_prefix."""
+    options = dict(subword_option=subword_option, sos=hp.sos, eos=hp.eos)
+    # As in TF-NMT, a shared vocabulary is the one of the source.
+    source = load_prefix(prefix, hp.src, **options)
+    target = source if hp.share_vocab else load_prefix(prefix, hp.tgt, **options)
+    return {hp.src: source, hp.tgt: target}
 
 
-def given_tokenizers(hp: Hparams) -> dict[str, Tokenizer] | None:
-    """Return the tokenizers that vocab_prefix names; None where it is null."""
+def given_models(hp: Hparams) -> tuple[dict[str, Tokenizer] | None, Pipelines]:
+    """Return the tokenizers that vocab_prefix names, and the pipelines next to them."""
     if hp.vocab_prefix is None:
-        return None
-    options = dict(subword_option=hp.subword_option, sos=hp.sos, eos=hp.eos)
-    return _both(hp, lambda lang: load_prefix(hp.vocab_prefix, lang, **options))
-
-
-def given_pipelines(hp: Hparams) -> Pipelines:
-    """Return the pipelines beside the files that vocab_prefix names; none without moses."""
-    if hp.vocab_prefix is None:
-        return {}
-    return load_pipelines(hp, Path(hp.vocab_prefix).parent)
+        return None, {}
+    tokenizers = load_tokenizers(hp, hp.vocab_prefix, subword_option=hp.subword_option)
+    return tokenizers, load_pipelines(hp, Path(hp.vocab_prefix).parent)
 
 
 def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
-    """Return both languages' pipelines of the folder; an error where moses lacks one."""
+    """Return the pipelines in a folder by language; none without moses."""
     if hp.text_pipeline != "moses":
         return {}
     found = {}
@@ -81,16 +82,10 @@ def load_pipelines(hp: Hparams, folder: str | Path) -> Pipelines:
         pipeline = moses.load(folder, lang)
         if pipeline is None:
             raise UserError(
-                f"text_pipeline moses needs moses.{lang}.truecaser in {folder}, beside the "
-                "vocabularies: let `aevnmt prepare` make them together, or, for text that is "
-                'tokenised already, set text_pipeline to "sentencepiece" and subword_option '
-                'to "bpe" or "".'
+                f"text_pipeline moses needs moses.{lang}.truecaser in {folder}, next to the "
+                "vocabularies: make them together with `aevnmt prepare`. For text that is "
+                'already tokenised, set text_pipeline to "sentencepiece" and subword_option to '
+                '"bpe" or "".'
             )
         found[lang] = pipeline
     return found
-
-
-def _both(hp: Hparams, load_one: Callable[[str], Tokenizer]) -> dict[str, Tokenizer]:
-    # As in TF-NMT, the source's vocabulary is the one that is shared.
-    first = load_one(hp.src)
-    return {hp.src: first, hp.tgt: first if hp.share_vocab else load_one(hp.tgt)}

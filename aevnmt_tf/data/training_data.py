@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,42 +16,40 @@ from aevnmt_tf.cli.machine import num_cores
 from aevnmt_tf.data import batches
 from aevnmt_tf.data.batch_order import BatchOrder, BatchStream, shard_columns
 from aevnmt_tf.data.batch_shapes import Lengths, assign, choose_shapes
-from aevnmt_tf.data.corpora import files_of, prefixes
+from aevnmt_tf.data.corpora import find_corpora, prefixes
 from aevnmt_tf.data.pair_counts import CorpusCounts, Counts
-from aevnmt_tf.data.pair_encoding import LINES_PER_CALL, EncodedPairs, PairEncoder, Sequences
-from aevnmt_tf.data.pair_store import PairStore, StoreChunk, StoredPairs
-from aevnmt_tf.data.pairs import Pairs, read_pairs, read_synthetic
-from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_chunk
+from aevnmt_tf.data.pair_encoding import EncodedPairs, PairEncoder, Sequences, SubwordSampling
+from aevnmt_tf.data.pair_store import PairStore, StoredPairs
+from aevnmt_tf.data.pairs import read_pairs
 from aevnmt_tf.hparams import Hparams
 
-AHEAD = 16  # batches that are made before they are needed
+AHEAD = 16  # batches to prefetch
 
 
 class TrainingData:
     """Training pairs in buckets, and the order of their batches.
 
     Args:
-        gold: one EncodedPairs for each corpus; corpus indices are 0, 1, ...
-        synthetic: back-translated pairs, or None; their corpus index is the last.
-        samples: segmentations of all these corpora to train on in place of those in `gold` and
-            `synthetic`: for each corpus as many EncodedPairs, all with its pairs.
-        batch_size: rows of a global batch.
-        num_buckets: the most shapes.
-        seed: of the shuffling.
-        ratios: how often each gold corpus is seen in an epoch (0.5: another half each time);
-            None = once each.
-        synthetic_ratio: synthetic batches for each gold batch.
-        counts: what was read and dropped, for the record.
-        digests: of the text files, for the record.
+        gold: The segmentations of each corpus: one, or the same number of samples for every
+            corpus. Corpus indices are 0, 1, ...
+        synthetic: The segmentations of back-translated pairs, which have the last corpus
+            index; None: there are none.
+        batch_size: Rows per global batch.
+        num_buckets: The maximum number of shapes.
+        seed: The seed of the shuffling.
+        ratios: How often each gold corpus is used per epoch (0.5: another half each time);
+            None: once each.
+        synthetic_ratio: Synthetic batches per gold batch.
+        counts: The pairs that were read and dropped, for the record.
+        digests: The digests of the text files, for the record.
     """
 
     def __init__(
         self,
-        gold: Sequence[EncodedPairs],
+        gold: Sequence[Sequence[EncodedPairs]],
         *,
         batch_size: int,
-        synthetic: EncodedPairs | None = None,
-        samples: Sequence[Sequence[EncodedPairs]] | None = None,
+        synthetic: Sequence[EncodedPairs] | None = None,
         num_buckets: int = 10,
         seed: int = 1,
         ratios: Sequence[float] | None = None,
@@ -59,85 +57,73 @@ class TrainingData:
         counts: Counts | None = None,
         digests: Mapping[str, str] | None = None,
     ):
-        ratios = _checked_ratios(ratios, num_corpora=len(gold))
-        corpora = [*gold, synthetic] if synthetic is not None else list(gold)
-        # The segmentations of each corpus: [number of corpora, S] EncodedPairs
-        versions = [[corpus] for corpus in corpora] if samples is None else list(samples)
-        sizes = [len(corpus) for corpus in corpora]
-        num_gold = sum(sizes[: len(gold)])
-        corpus = np.repeat(np.arange(len(corpora), dtype=np.int16), sizes)  # [N]
-        # A bucket holds every segmentation of its pairs.
-        x_len, y_len = (
-            np.concatenate([_longest([getattr(v, side) for v in found]) for found in versions])
-            for side in "xy"
-        )  # [N], [N]
-        self._samples, self._num_pairs = len(versions[0]), len(corpus)
         self.batch_size = batch_size
         self.counts = counts
         self.digests = dict(digests or {})
-        same = set(ratios) == {1.0}
-        times = 1.0 if same else np.asarray(ratios)[corpus[:num_gold]]
-        gold_lengths = Lengths(x_len[:num_gold], y_len[:num_gold], times=times)
-        expected = float(np.dot(ratios, sizes[: len(gold)]))  # gold pairs of an epoch
-        rest = Lengths(
-            x_len[num_gold:],
-            y_len[num_gold:],
-            share=synthetic_ratio * expected / max(len(x_len) - num_gold, 1),
-        )
-        self.shapes = choose_shapes(
-            [gold_lengths, rest], num_shapes=num_buckets, batch_size=batch_size
-        )
+        ratios = _checked_ratios(ratios, num_corpora=len(gold))
+        corpora = [*gold, synthetic] if synthetic is not None else list(gold)
+        sizes = [len(versions[0]) for versions in corpora]
+        num_gold = sum(sizes[: len(gold)])
+        corpus = np.repeat(np.arange(len(corpora), dtype=np.int16), sizes)  # [N]
+        # A pair's bucket fits all its segmentations.
+        x_len = np.concatenate([_longest([v.x for v in versions]) for versions in corpora])
+        y_len = np.concatenate([_longest([v.y for v in versions]) for versions in corpora])
+        self._samples, self._num_pairs = len(corpora[0]), len(corpus)
+        times = 1.0 if set(ratios) == {1.0} else np.asarray(ratios)[corpus[:num_gold]]
+        expected = float(np.dot(ratios, sizes[: len(gold)]))  # gold pairs per epoch
+        share = synthetic_ratio * expected / max(len(corpus) - num_gold, 1)
+        lengths = [
+            Lengths(x_len[:num_gold], y_len[:num_gold], times=times),
+            Lengths(x_len[num_gold:], y_len[num_gold:], share=share),
+        ]
+        self.shapes = choose_shapes(lengths, num_shapes=num_buckets, batch_size=batch_size)
         buckets = assign(x_len, y_len, shapes=self.shapes)
-        other = buckets[num_gold:]
-        self.order = BatchOrder(
-            BatchStream(buckets[:num_gold], corpus[:num_gold], ratios, batch_size, seed),
-            BatchStream(other, 0 * other, (1.0,), batch_size, seed, number=1)
-            if len(other)
-            else None,
-            synthetic_ratio,
-        )
-        if not self.order.gold.num_batches:
+        stream = BatchStream(buckets[:num_gold], corpus[:num_gold], ratios, batch_size, seed)
+        other = None
+        if num_gold < len(buckets):
+            rest = buckets[num_gold:]
+            other = BatchStream(rest, 0 * rest, (1.0,), batch_size, seed, number=1)
+        self.order = BatchOrder(stream, other, synthetic_ratio)
+        if not stream.num_batches:
             raise UserError(
-                "An epoch would have no pair: give more pairs or greater train_ratios."
+                "An epoch would have no pairs: use more text or larger train_ratios."
             )
-        tokens = [np.mean([len(v.x.ids) + len(v.y.ids) for v in found]) for found in versions]
-        real = [float(np.dot(ratios, tokens[: len(gold)])), *map(float, tokens[len(gold) :])]
-        self.padding_share = self._padding_share(real)
+        self.padding_share = self._padding_share(corpora, ratios)
         self._gather = batches.Gatherer(
-            [part for version in zip(*versions, strict=True) for part in version],
+            [part for version in zip(*corpora, strict=True) for part in version],
             corpora=[*range(len(corpora))] * self._samples,
             shapes=self.shapes,
         )
 
-    def _padding_share(self, tokens: Sequence[float]) -> float:
-        """Return 1 - real tokens / tokens of the batches, fillers and both sides included.
-
-        Args:
-            tokens: the real tokens in an epoch of each stream.
-        """
+    def _padding_share(
+        self, corpora: Sequence[Sequence[EncodedPairs]], ratios: Sequence[float]
+    ) -> float:
+        """Return 1 - real tokens / tokens of the batches, with fillers and both sides."""
+        tokens = [np.mean([len(v.x.ids) + len(v.y.ids) for v in found]) for found in corpora]
+        per_epoch = [np.dot(ratios, tokens[: len(ratios)]), *tokens[len(ratios) :]]
         real = padded = 0.0
-        for (stream, epochs), count in zip(self.order.streams, tokens, strict=False):
-            real += epochs * count
+        for (stream, epochs), count in zip(self.order.streams, per_epoch, strict=False):
+            real += epochs * float(count)
             area = self.shapes.sum(1)[: len(stream.batches)] * stream.batches
             padded += epochs * self.batch_size * float(area.sum())
         return 1.0 - real / padded
 
     @property
     def batches_per_epoch(self) -> int:
-        """Global batches of an epoch, the same for every epoch."""
+        """The number of global batches, the same for every epoch."""
         return self.order.batches_per_epoch
 
     def dataset(
         self, first_step: int = 0, num_shards: int = 1, shard: int | Sequence[int] = 0
     ) -> tf.data.Dataset:
-        """Return the batches from a step on, without end: one Batch for each step and shard.
+        """Return an endless dataset with one Batch per step and shard.
 
         Args:
-            first_step: the number of the first global batch; 0 is the first of a run.
-            num_shards: into how many parts a global batch is cut. Each has
+            first_step: The number of the first global batch; a run starts with 0.
+            num_shards: The number of parts of a global batch. Each has
                 ceil(batch_size / num_shards) rows; the last ones may end in fillers.
-            shard: which part; or several, which then follow one another, as a worker with
-                several replicas wants them.
+            shard: The wanted part, or several parts, which follow one another, for a worker
+                with several replicas.
         """
         shards = list(shard) if isinstance(shard, Sequence) else [int(shard)]
         columns = shard_columns(self.batch_size, num_shards=num_shards, shards=shards)
@@ -155,7 +141,7 @@ class TrainingData:
             deterministic=True,
         )
         options = batches.without_copies()
-        # The shards are cut here; TensorFlow must not cut them again.
+        # Batches are already divided into shards; TensorFlow must not do it again.
         policy = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_distribute.auto_shard_policy = policy
         return dataset.prefetch(AHEAD).with_options(options)
@@ -179,8 +165,8 @@ def _checked_ratios(ratios: Sequence[float] | None, *, num_corpora: int) -> tupl
         )
     if not all(0 < ratio < np.inf for ratio in ratios):
         raise UserError(
-            f"train_ratios {list(ratios)}: every number must be over 0; "
-            "leave a corpus that is not wanted out of train_prefix."
+            f"train_ratios {list(ratios)}: every number must be positive; to leave out a "
+            "corpus, remove it from train_prefix."
         )
     return tuple(map(float, ratios))
 
@@ -189,8 +175,8 @@ def _check_tag(tag: str | None, tokenizer: text.Tokenizer) -> None:
     ids = [] if tag is None else tokenizer.encode([tag]).to_list()[0]
     if tag is not None and (len(ids) != 1 or ids[0] == text.UNK):
         raise UserError(
-            f"synthetic_tag {tag} is not one symbol of the source's vocabulary: leave "
-            "vocab_prefix out, so that one with it is made, or choose a word of it."
+            f"synthetic_tag {tag} is not one symbol of the source's vocabulary: omit "
+            "vocab_prefix to make a vocabulary that contains it, or choose another word."
         )
 
 
@@ -202,15 +188,15 @@ def load_training_data(
     folder: str | Path,
     report: Callable[[str], object] = print,
 ) -> TrainingData:
-    """Return the training corpora that the settings name, as ids that are mapped.
+    """Return the training corpora that the settings name, with mapped ids.
 
     Args:
-        hp: the settings; their prefixes name text that the tokenizers read. max_train is for
-            each gold corpus.
-        x_tokenizer: of the source.
-        y_tokenizer: of the target.
-        folder: the folder of stores; corpora that are not there yet are tokenised into it.
-        report: called with each sentence that a person should read.
+        hp: The settings, whose prefixes name text that the tokenizers read. max_train applies
+            to each gold corpus.
+        x_tokenizer: The tokenizer of the source.
+        y_tokenizer: The tokenizer of the target.
+        folder: The folder of stores. Corpora without a store are tokenised into it.
+        report: Called with messages for the user.
     """
     num_gold = len(prefixes(hp.train_prefix))
     _checked_ratios(hp.train_ratios, num_corpora=num_gold)
@@ -219,11 +205,10 @@ def load_training_data(
     )
     for corpus in stored:
         _refuse_nothing(corpus.counts, hp)
-    corpora = [corpus.versions[0] for corpus in stored]
+    versions = [corpus.versions for corpus in stored]
     return TrainingData(
-        corpora[:num_gold],
-        synthetic=corpora[-1] if len(corpora) > num_gold else None,
-        samples=[corpus.versions for corpus in stored] if hp.subword_sampling else None,
+        versions[:num_gold],
+        synthetic=versions[-1] if len(versions) > num_gold else None,
         batch_size=hp.batch_size,
         num_buckets=hp.num_buckets,
         seed=_seed(hp),
@@ -244,82 +229,54 @@ def store_corpora(
     folder: str | Path,
     report: Callable[[str], object] = print,
 ) -> list[StoredPairs]:
-    """Return the stores of the training corpora; make what is missing.
+    """Return the stores of the training corpora; tokenise those that are missing.
 
-    The synthetic one, or the one of sentences without a translation, is the last. Those have a
-    copy of the source in the place of the target, which training leaves out. The arguments are
-    those of load_training_data.
+    Synthetic or monolingual text comes last. A monolingual corpus has a copy of the source as
+    its target, which training ignores. See load_training_data for the arguments.
     """
-    sampling = SubwordSampling(hp.subword_sampling, count=hp.subword_samples, seed=_seed(hp))
-    if sampling.alpha:
+    sampling = None
+    if hp.subword_sampling:
+        sampling = SubwordSampling(hp.subword_sampling, hp.subword_samples, seed=_seed(hp))
         for tokenizer in (x_tokenizer, y_tokenizer):
-            tokenizer.sample([], alpha=sampling.alpha, seed=1)  # an error comes before work
+            tokenizer.sample([], alpha=sampling.alpha, seed=1)  # fail early
     if hp.synthetic_prefix:
         _check_tag(hp.synthetic_tag, x_tokenizer)
     stored = []
-    files = files_of(hp, kinds=("train", "synthetic", "mono"))
-    named = [("train", prefix) for prefix in prefixes(hp.train_prefix)]
-    named += [("synthetic", prefix) for prefix in prefixes(hp.synthetic_prefix)]
-    named += [("mono", prefix) for prefix in prefixes(hp.mono_prefix)]
-    for kind, prefix in named:
-        tag = hp.synthetic_tag if kind == "synthetic" else None
-        max_pairs = hp.max_train if kind == "train" else 0
-        tgt, target, tgt_max_len = hp.tgt, y_tokenizer, hp.tgt_max_len
-        if kind == "mono":
-            tgt, target, tgt_max_len = hp.src, x_tokenizer, hp.src_max_len
-        encoder = PairEncoder(x_tokenizer, target, hp.src_max_len, tgt_max_len, drop_empty=True)
-        read = functools.cache(
-            functools.partial(
-                read_synthetic if kind == "synthetic" else read_pairs,
-                prefix,
-                src=hp.src,
-                tgt=tgt,
-                max_pairs=max_pairs,
-                tag=tag,
-            )
+    for corpus in find_corpora(hp, kinds=("train", "synthetic", "mono")):
+        tag = hp.synthetic_tag if corpus.kind == "synthetic" else None
+        max_pairs = hp.max_train if corpus.kind == "train" else 0
+        target, tgt_max_len = y_tokenizer, hp.tgt_max_len
+        if corpus.kind == "mono":
+            target, tgt_max_len = x_tokenizer, hp.src_max_len
+        encoder = PairEncoder(
+            x_tokenizer,
+            target,
+            hp.src_max_len,
+            tgt_max_len,
+            drop_empty=True,
+            sampling=sampling,
+            tag=tag,
         )
-        made_with = {
-            "tokenizers": [x_tokenizer.fingerprint, target.fingerprint],
-            "limits": [hp.src_max_len, tgt_max_len, max_pairs],
-            "tag": tag,
-            "sampling": dataclasses.astuple(sampling) if sampling.alpha else None,
-        }
         store = PairStore(
             Path(folder),
-            prefix,
-            files[kind, prefix],
-            made_with,
-            num_versions=sampling.count if sampling.alpha else 1,
+            corpus.source,
+            corpus.inputs,
+            made_with={
+                "tokenizers": [x_tokenizer.fingerprint, target.fingerprint],
+                "limits": [hp.src_max_len, tgt_max_len, max_pairs],
+                "tag": tag,
+                "sampling": None if sampling is None else dataclasses.astuple(sampling),
+            },
+            num_versions=1 if sampling is None else sampling.count,
             vocab_size=max(x_tokenizer.vocab_size, y_tokenizer.vocab_size),
         )
-        chunks = functools.partial(_chunks, read, encoder=encoder, sampling=sampling, tag=tag)
-        found = store.open(chunks, num_lines=functools.partial(_size, read), report=report)
-        stored.append(found)
+        endings = list(corpus.endings.values())
+        languages = dict(src=endings[0], tgt=endings[-1])
+        read = functools.partial(
+            read_pairs, corpus.source, **languages, max_pairs=max_pairs, tag=tag
+        )
+        stored.append(store.open(read, encoder=encoder, report=report))
     return stored
-
-
-def _chunks(
-    read: Callable[[], Pairs],
-    first: int,
-    *,
-    encoder: PairEncoder,
-    sampling: SubwordSampling,
-    tag: str | None,
-) -> Iterator[StoreChunk]:
-    """Yield what the lines after the first ones add to a store."""
-    for number, chunk in enumerate(
-        encoder.chunks(read(), first=first), start=first // LINES_PER_CALL
-    ):
-        versions = [chunk.pairs]
-        if sampling.alpha:
-            versions = sample_chunk(
-                chunk, number=number, encoder=encoder, sampling=sampling, tag=tag
-            )
-        yield StoreChunk(len(chunk.keep), chunk.dropped, versions)
-
-
-def _size(read: Callable[[], Pairs]) -> int:
-    return len(read())
 
 
 def _refuse_nothing(counts: CorpusCounts, hp: Hparams) -> None:

@@ -56,7 +56,7 @@ class TrainingJob(Job):
     def check(self) -> None:
         """Find the training text, unless a job prepares it."""
         if self.runs.plan.prepare is None:
-            corpora.files_of(self.example.hp, kinds=("train", "dev"))
+            corpora.find_corpora(self.example.hp, kinds=("train", "dev"))
 
     def has_begun(self) -> bool:
         """Return whether it has a checkpoint."""

@@ -171,7 +171,7 @@ class PreparationJob(Job):
 
     def check(self) -> None:
         """Find the files, but for synthetic text, which another job makes."""
-        corpora.files_of(self.hp, kinds=("train", "dev", "test"))
+        corpora.find_corpora(self.hp, kinds=("train", "dev", "test"))
         for lang, text in self.mono.items():
             find_file(f"{text.mono}.{lang}")
 

@@ -1,1 +1,1 @@
-"""Files that survive a kill: lines of text, atomic writes, locks, the directory of a run."""
+"""Crash-safe files: text files and streams, atomic writes, locks, the directory of a run."""

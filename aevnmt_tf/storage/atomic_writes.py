@@ -1,7 +1,7 @@
-"""Files and folders that appear whole or not at all, so that a kill loses nothing.
+"""Atomic writes: files and folders appear complete or not at all, even after a kill.
 
-They are written next to their place, flushed to the disk, and only then renamed. Renaming is
-one operation of the file system: a reader sees the old state or the new one.
+They are written next to their final place, flushed to disk and then renamed. Renaming is
+atomic: a reader sees either the old state or the new one.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from aevnmt_tf.storage import disk_errors, locks
 
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Yield a binary stream whose content becomes the file when the block ends well."""
+    """Yield a binary stream whose content replaces the file if the block succeeds."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -32,7 +32,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write(path: str | os.PathLike[str], content: str | bytes) -> Path:
-    """Write a file, and the folders above it; return its path."""
+    """Write a file, create its parent folders, and return its path."""
     target = Path(path)
     with disk_errors.explained(f"write {target}"):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,12 +49,12 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 def publish(
     temporary: Path, *, write: Callable[[Path], object], place: Callable[[], Path]
 ) -> Path:
-    """Write a folder and make it visible in one operation; return its place.
+    """Write a folder, then rename it to its final place, which is returned.
 
     Args:
-        temporary: Where it is written; locked until it is renamed, see `locks.is_abandoned`.
-        write: Called with that folder, to write files into it.
-        place: Called when they are on the disk; returns the final place, next to `temporary`.
+        temporary: Where to write it; locked until it is renamed, see `locks.is_abandoned`.
+        write: Called with `temporary` to write the files.
+        place: Called when they are on disk; returns the final place, next to `temporary`.
     """
     temporary.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(temporary, ignore_errors=True)
@@ -74,7 +74,7 @@ def publish(
 
 
 def flush(path: str | os.PathLike[str]) -> None:
-    """Wait until a file or the listing of a folder is on the disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""One sentence for trouble with the disk, whoever meets it."""
+"""Clear messages for disk errors, whether Python, TensorFlow or h5py raises them."""
 
 import contextlib
 import errno
@@ -10,7 +10,7 @@ from aevnmt_tf.cli.errors import UserError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-# What TensorFlow makes of errors of a file system; all else that it raises is a bug.
+# How TensorFlow reports errors of the file system. Its other errors are bugs.
 _TENSORFLOW = (
     "ResourceExhaustedError",
     "PermissionDeniedError",
@@ -23,11 +23,11 @@ _TENSORFLOW = (
 
 @contextlib.contextmanager
 def explained(what: str, *, instead: str = "choose another folder") -> Iterator[None]:
-    """Turn a full disk, a missing permission and their like into "cannot WHAT: ...".
+    """Turn disk errors into a UserError "cannot WHAT: REASON.".
 
     Args:
-        what: What fails, such as "write FILE".
-        instead: What to do where writing is not allowed.
+        what: What failed, such as "write FILE".
+        instead: What to do if writing is not permitted.
     """
     try:
         yield
@@ -39,9 +39,9 @@ def explained(what: str, *, instead: str = "choose another folder") -> Iterator[
 
 
 def _reason(error: Exception, instead: str) -> str | None:
-    """Return what the system says of a file; None where the error is about something else."""
+    """Return the reason for a disk error; None for any other error."""
     number = getattr(error, "errno", None) if isinstance(error, OSError) else None
-    # TensorFlow, and h5py when it closes a file, have the system's words and not its number.
+    # TensorFlow, and h5py when it closes a file, give the system's message without its number.
     number = number or _number(str(error))
     is_ours = isinstance(error, OSError) or _is_of_tensorflow(error, *_TENSORFLOW)
     quotes = isinstance(error, RuntimeError) or _is_of_tensorflow(error, "OpError")
@@ -49,8 +49,8 @@ def _reason(error: Exception, instead: str) -> str | None:
         return None
     if number in _FULL:
         return (
-            "the disk is full; what was saved before is untouched, so free some space and run "
-            "the same command again"
+            "the disk is full; what was saved before is intact, so free some space and run the "
+            "same command again"
         )
     if number in _FORBIDDEN:
         return f"no permission to write there; {instead}"
@@ -67,7 +67,7 @@ def _is_of_tensorflow(error: Exception, *names: str) -> bool:
 
 
 def _number(message: str) -> int | None:
-    """Return which error of the system a message is about."""
+    """Return the number of the system error that a message quotes."""
     for number in (*_FULL, *_FORBIDDEN, errno.EFBIG, errno.EIO):
         if os.strerror(number).lower() in message.lower():
             return number

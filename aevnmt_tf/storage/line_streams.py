@@ -1,4 +1,4 @@
-"""Streams of lines: files, plain or .gz, stdin and stdout, in constant memory."""
+"""Streams of lines from and to files (plain or .gz), stdin and stdout, in constant memory."""
 
 import collections
 import contextlib
@@ -17,9 +17,9 @@ from aevnmt_tf.storage import atomic_writes
 STD = "-"
 BOM = b"\xef\xbb\xbf"
 BLOCK = 1 << 16  # bytes read at a time
-LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model that writes bytes may write these
-ERRORS_ADVICE = "--errors replace goes on"
-PATIENCE = 0.05  # seconds that a writer may take for its next line
+LINE_BREAKS = str.maketrans("\n\r\t", "   ")  # a model with byte fallback can write these
+ERRORS_ADVICE = "use --errors replace to read it anyway"
+PATIENCE = 0.05  # seconds to wait for the next line
 
 
 def open_input(path: str) -> contextlib.AbstractContextManager[Any]:
@@ -38,14 +38,15 @@ def open_input(path: str) -> contextlib.AbstractContextManager[Any]:
 def _stdin() -> Any:
     if sys.stdin is None:
         raise UserError("stdin is closed: give a file to read.")
-    with contextlib.suppress(OSError, ValueError):  # where it has no descriptor
-        # Whoever shares the pipe may have set it so that "nothing yet" looks like the end.
+    with contextlib.suppress(OSError, ValueError):  # it may have no descriptor
+        # Another owner of the pipe may have made it non-blocking, where "nothing yet" reads as
+        # the end.
         os.set_blocking(sys.stdin.buffer.fileno(), True)
     return sys.stdin.buffer
 
 
 def refuse_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
-    """Raise a UserError where a file that is to be written is one of the inputs."""
+    """Raise a UserError if the file to write is one of the inputs."""
     if path in (None, STD) or not os.path.isfile(path):
         return
     for other in inputs:
@@ -54,9 +55,10 @@ def refuse_inputs(path: str | None, inputs: Iterable[str | None]) -> None:
 
 
 class StreamLines:
-    r"""The lines of a binary stream, and whether another one is there.
+    r"""The lines of a binary stream.
 
-    They are split at \n alone; a \r before it and a byte order mark are no part of a line.
+    Only \n ends a line: other separators of Unicode occur inside sentences. A \r before it and
+    a byte order mark are not part of a line.
     """
 
     def __init__(self, stream: Any):
@@ -70,7 +72,7 @@ class StreamLines:
             mark = b""
 
     def _split(self) -> Iterator[bytes]:
-        start: list[bytes] = []  # of a line whose end has not been read
+        start: list[bytes] = []  # of a line that is not complete
         while block := self._stream.read1(BLOCK):
             first, *others = block.split(b"\n")
             start.append(first)
@@ -89,16 +91,15 @@ class StreamLines:
             return True
         try:
             return bool(select.select([self._stream.fileno()], [], [], PATIENCE)[0])
-        except (OSError, ValueError):  # nothing that one could wait for
+        except (OSError, ValueError):  # not a stream that one can wait for
             return True
 
 
 class Reader:
     """The lines of a binary stream as text.
 
-    Reading ends before a line that is not UTF-8, and `problem` says so: what came before it
-    is translated first. With `only`, lines whose numbers (from 0) are not in it are passed
-    over.
+    Reading stops before a line that is not UTF-8 and sets `problem`, so that the caller can
+    process the lines before it. With `only`, other lines (counted from 0) are skipped.
     """
 
     def __init__(
@@ -109,8 +110,8 @@ class Reader:
         errors: str = "strict",
         only: frozenset[int] | None = None,
     ):
-        self._only = only
         self.problem: str | None = None
+        self._only = only
         self._lines, self._name, self._errors = StreamLines(stream), name, errors
         self.is_ready = self._lines.is_ready
 
@@ -136,12 +137,12 @@ class Reader:
 
 
 class Output:
-    """Where lines go: a file, plain or .gz, or stdout.
+    """Write lines to a file, plain or .gz, or to stdout.
 
     Args:
-        path: the file, or "-".
-        source: the input, which must be another file.
-        is_whole: whether the file appears only when all is written, and not after an error.
+        path: The file, or "-".
+        source: The input, which must be a different file.
+        is_whole: Whether the file appears only when it is complete, and not after an error.
     """
 
     def __init__(self, path: str, *, source: str, is_whole: bool = False):
@@ -150,10 +151,8 @@ class Output:
         self._is_file = path != STD
         if not self._is_file and sys.stdout is None:
             raise UserError("stdout is closed: give a file to write.")
-        with self._sentences():
-            if self._is_file and source != STD and os.path.exists(path):
-                if os.path.samefile(path, source):
-                    raise UserError(f"{path} is also the input: choose another --output.")
+        refuse_inputs(path, [source])
+        with self._explained():
             self._stream: Any = (
                 self._opened(path, is_whole) if self._is_file else sys.stdout.buffer
             )
@@ -166,35 +165,35 @@ class Output:
         return self._stack.enter_context(gzip.GzipFile(path, "wb", fileobj=stream))
 
     def write(self, line: str) -> None:
-        """Write a line at once, so that an interruption leaves no half of it."""
-        with self._sentences():
+        """Write a line in one call, so that an interruption leaves no partial line."""
+        with self._explained():
             self._stream.write(f"{line}\n".encode())
 
     def write_from(self, stream: Any) -> None:
-        """Write all that a binary stream has."""
-        with self._sentences():
+        """Copy a binary stream."""
+        with self._explained():
             shutil.copyfileobj(stream, self._stream)
 
     def flush(self) -> None:
-        """Show what has been written."""
-        with self._sentences():
+        """Flush the stream."""
+        with self._explained():
             self._stream.flush()
 
     def __enter__(self) -> "Output":
         return self
 
     def __exit__(self, *error: Any) -> None:
-        with self._sentences():
+        with self._explained():
             self._stack.__exit__(*error)
 
     @contextlib.contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         try:
             yield
         except BrokenPipeError:
             raise
         except OSError as error:
-            if not self._is_file:  # or Python tries and fails again when it ends
+            if not self._is_file:  # otherwise Python fails again when it flushes at exit
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise UserError(f"cannot write {self._name}: {error.strerror}.") from None
 

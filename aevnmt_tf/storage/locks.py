@@ -1,4 +1,4 @@
-"""Locks on folders and files: they end with their process, however it ends."""
+"""Locks on folders and files. They are released when their process ends for any reason."""
 
 import contextlib
 import fcntl
@@ -10,7 +10,7 @@ from pathlib import Path
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import disk_errors
 
-FILE = ".lock"  # inside the folder that it keeps
+FILE = ".lock"  # inside the locked folder
 PATIENCE = 120.0  # seconds to wait for the children of a process that was killed
 _POLL = 0.2  # seconds
 
@@ -23,16 +23,16 @@ def folder_held(
     report: Callable[[str], object] | None = None,
     instead: str = "choose another folder",
 ) -> Iterator[int]:
-    """Keep other processes out of a folder, which is made where it is missing.
+    """Lock a folder, which is created if necessary, and yield the lock's descriptor.
 
-    Yields the descriptor of the lock. Child processes that inherit it keep the lock: after a
-    kill of their parent, the next one waits for them.
+    Child processes that inherit the descriptor keep the lock. If their parent is killed, the
+    next process waits for them.
 
     Args:
-        folder: The folder; the lock is its file FILE, which names the process.
-        busy: The UserError where another process has the lock; None: wait for that process.
-        report: Called with a sentence before a wait for children; None: no such wait.
-        instead: What to do where the folder cannot be written.
+        folder: The folder. Its file FILE is locked and holds the process id.
+        busy: The error message if another process holds the lock; None: wait for it.
+        report: Called with a message before waiting for children; None: do not wait for them.
+        instead: What to do if the folder cannot be written.
     """
     with disk_errors.explained(f"write into {folder}", instead=instead):
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def folder_held(
 def held(
     path: Path, *, busy: str | None, report: Callable[[str], object] | None = None
 ) -> Iterator[int]:
-    """Hold the lock of a file or a folder itself; see `folder_held`."""
+    """Lock a file, or a folder itself; see `folder_held`."""
     descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         try:
@@ -57,14 +57,14 @@ def held(
             else:
                 _take(descriptor, path, busy=busy, report=report)
         except OSError:
-            pass  # a file system without locks, such as some network ones
+            pass  # some network file systems have no locks
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether nobody holds the lock of a folder itself; False where none can tell."""
+    """Return whether no process holds the lock of a folder itself; False if unknown."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -89,7 +89,7 @@ def _take(
             if report is None or _owner_lives(descriptor) or time.monotonic() > end:
                 raise UserError(busy) from None
         if not said:
-            report(f"waiting for processes of one that was killed in {path.parent}")
+            report(f"waiting for child processes of a killed command to leave {path.parent}")
             said = True
         time.sleep(_POLL)
 

@@ -1,4 +1,4 @@
-"""Streams of pairs: the lines of two files side by side, in constant memory."""
+"""Streams of sentence pairs: the lines of two files side by side, in constant memory."""
 
 import contextlib
 import os
@@ -11,10 +11,7 @@ from aevnmt_tf.storage.text_files import different_lengths
 
 
 def count(path: str) -> int | None:
-    """Return how many lines a file has.
-
-    None where it is no file or does not come to its end.
-    """
+    """Return the number of lines; None if it is not a regular file or cannot be read."""
     if not os.path.isfile(path):
         return None
     with line_streams.open_input(path) as stream:
@@ -25,21 +22,21 @@ def count(path: str) -> int | None:
 
 
 def check_counts(src: str, tgt: str) -> None:
-    """Refuse two files of different lengths at once, not when the shorter one ends."""
+    """Raise a UserError if two files differ in length, before any line is processed."""
     of_src, of_tgt = count(src), count(tgt)
     if of_src is not None and of_tgt is not None and of_src != of_tgt:
         raise UserError(different_lengths(src, of_src, tgt, of_tgt))
 
 
 class PairStream:
-    """Pairs of lines, as far as there are lines of both; `problem` says what is wrong then.
+    """Pairs of lines, as a context manager that opens and closes the files.
 
-    A context that opens the files and closes them.
+    Iteration stops at the first error and sets `problem`.
 
     Args:
-        src: a file, plain or .gz, or "-".
-        tgt: another one.
-        errors: "strict" ends before a line that is not UTF-8; "replace" goes on.
+        src: A file, plain or .gz, or "-".
+        tgt: Another one.
+        errors: "strict" stops before a line that is not UTF-8; "replace" replaces such bytes.
     """
 
     def __init__(self, src: str, tgt: str, *, errors: str = "strict"):
@@ -59,7 +56,7 @@ class PairStream:
         self._stack.close()
 
     def is_ready(self) -> bool:
-        """Return that nobody has to wait for files."""
+        """Return True: files never keep a reader waiting."""
         return True
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A run's directory: what its files are called, which weights to load, and how.
+"""The directory of a run: its file names, and which weights to load.
 
     out_dir/hparams.json                        the resolved settings
     out_dir/text/                               the tokenizers' files
@@ -7,19 +7,22 @@
     out_dir/average/step-000001000/             mean of the last checkpoints (one folder)
     out_dir/logs/  metrics.jsonl  results.json
 
-A folder with weights holds `model.weights.h5`, a `state.json` with the step and what else is
-known of them, such as their scores, and a `manifest.json` with the size and checksum of every
-file. It is renamed into its place when it is complete.
+A folder with weights holds `model.weights.h5`, `state.json` with the step, scores and so on,
+and `manifest.json` with the size and checksum of every file. It appears when it is complete.
 """
 
+import hashlib
 import json
 import os
 import re
 import zlib
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf.cli.errors import UserError
+
+if TYPE_CHECKING:
+    import keras
 
 HPARAMS = "hparams.json"
 TEXT = "text"
@@ -38,18 +41,8 @@ CHOICES = {"best": BEST, "last": CHECKPOINTS, "average": AVERAGE}
 _NAME = re.compile(r"step-(\d+)(?:\.(\d+))?")
 
 
-class HasWeights(Protocol):
-    """A Keras model, as far as files of weights need to know it."""
-
-    def save_weights(self, filepath: str) -> None:
-        """Write the weights into a file."""
-
-    def load_weights(self, filepath: str) -> None:
-        """Read the weights from a file."""
-
-
 def step_of(folder: str | os.PathLike[str]) -> int | None:
-    """Return the step of a folder with weights, None where the name is none of ours."""
+    """Return the step of a folder with weights, or None if it has another name."""
     match = _NAME.fullmatch(Path(folder).name)
     return int(match.group(1)) if match else None
 
@@ -64,7 +57,7 @@ def listing(parent: str | os.PathLike[str]) -> list[Path]:
 
 
 def settings_file(run: str | os.PathLike[str]) -> Path:
-    """Return the file of a run's settings, without which it is no run."""
+    """Return the settings file of a run; raise a UserError if the folder is not a run."""
     path = Path(run) / HPARAMS
     if not path.is_file():
         if any(path.parent.glob("saved_model.pb")) or any(path.parent.glob("*/saved_model.pb")):
@@ -82,9 +75,9 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
     """Return the folder of the weights that a command should load.
 
     Args:
-        run: a run's directory.
-        checkpoint: "best", "last" or "average"; None means the one of best and average that
-            has the higher dev BLEU, and last where there is neither.
+        run: The directory of a run.
+        checkpoint: "best", "last" or "average"; None: best or average, whichever has the
+            higher dev BLEU, or last if there is neither.
     """
     run = Path(run)
     if not run.is_dir():
@@ -93,7 +86,7 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
         found = [_newest(run / CHOICES[checkpoint])]
     else:
         found = [_newest(run / BEST), _newest(run / AVERAGE)]
-        found.sort(key=_dev_bleu, reverse=True)  # best/ first where they are equal
+        found.sort(key=_dev_bleu, reverse=True)  # stable: best/ wins a tie
         found.append(_newest(run / CHECKPOINTS))
     for folder in found:
         if folder is not None:
@@ -110,7 +103,7 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
 
 
 def _newest(parent: Path) -> Path | None:
-    """Return the newest folder that is whole, None without one."""
+    """Return the newest undamaged folder, or None."""
     return next((f for f in reversed(listing(parent)) if damage(f) is None), None)
 
 
@@ -120,25 +113,25 @@ def _dev_bleu(folder: Path | None) -> float:
 
 
 def state(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what is known of a folder of weights; nothing where that cannot be read."""
+    """Return the state of a folder with weights; empty if it cannot be read."""
     return read_json(Path(folder) / STATE)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object of a JSON file; nothing where it is missing or cut short."""
+    """Return the object in a JSON file; empty if the file is missing or truncated."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return {}
 
 
-def save_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
-    """Write a model's weights into a folder."""
+def save_weights(model: "keras.Model", folder: str | os.PathLike[str]) -> None:
+    """Write the weights of a model into a folder."""
     model.save_weights(str(Path(folder) / WEIGHTS))
 
 
-def load_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
-    """Read a model's weights from a folder; the model's variables must exist."""
+def load_weights(model: "keras.Model", folder: str | os.PathLike[str]) -> None:
+    """Load weights from a folder into a model, whose variables must exist."""
     path = Path(folder) / WEIGHTS
     try:
         model.load_weights(str(path))
@@ -151,11 +144,11 @@ def load_weights(model: HasWeights, folder: str | os.PathLike[str]) -> None:
 
 
 def damage(folder: str | os.PathLike[str], *, checksums: bool = True) -> str | None:
-    """Return what is wrong with a folder of weights in a few words, None where it is whole.
+    """Return what is wrong with a folder that has a manifest, or None if it is intact.
 
     Args:
-        folder: Any folder with a manifest of its files.
-        checksums: Read all files; otherwise only their sizes are compared.
+        folder: The folder.
+        checksums: Whether to compare checksums, or only sizes.
     """
     folder = Path(folder)
     try:
@@ -183,6 +176,15 @@ def checksum(path: str | os.PathLike[str]) -> int:
         while block := file.read(1 << 22):
             value = zlib.crc32(block, value)
     return value
+
+
+def digest(path: str | os.PathLike[str], algorithm: str = "sha256") -> str:
+    """Return the digest of a file as hexadecimal digits."""
+    value = hashlib.new(algorithm, usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            value.update(block)
+    return value.hexdigest()
 
 
 def _step_and_attempt(folder: Path) -> tuple[int, int]:

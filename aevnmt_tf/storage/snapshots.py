@@ -1,6 +1,6 @@
-"""Folders of weights, one for each step: published whole, counted, removed, set aside.
+"""Snapshots: folders with weights, one per step.
 
-`manifest.json` in each lists its files with their sizes and checksums.
+The `manifest.json` of each lists its files with their sizes and checksums.
 """
 
 import os
@@ -13,12 +13,12 @@ from aevnmt_tf.storage.run_directory import MANIFEST, checksum, listing, step_of
 
 
 def publish(parent: Path, *, step: int, write: Callable[[Path], object]) -> Path:
-    """Write a snapshot and make it visible in one operation; return its folder.
+    """Write a snapshot atomically and return its folder.
 
     Args:
-        parent: The folder of snapshots, made where it is missing.
-        step: The step that names it. A second snapshot of a step gets a name of its own and
-            counts as the newer one, because nothing can be replaced in one operation.
+        parent: The folder of snapshots, created if necessary.
+        step: The step. A second snapshot of a step gets its own name and counts as newer,
+            because a folder cannot be replaced atomically.
         write: Called with the folder to write files into.
     """
     final = _free_name(parent, step)
@@ -33,7 +33,7 @@ def publish(parent: Path, *, step: int, write: Callable[[Path], object]) -> Path
 
 
 def remove(folder: Path) -> None:
-    """Remove a snapshot; it disappears in one operation before its files are deleted."""
+    """Remove a snapshot: hide it atomically, then delete its files."""
     doomed = folder.parent / f".removing-{folder.name}"
     shutil.rmtree(doomed, ignore_errors=True)
     with disk_errors.explained(f"remove {folder}"):
@@ -42,10 +42,11 @@ def remove(folder: Path) -> None:
 
 
 def keep_last(parent: Path, number: int, *, every: int = 1) -> None:
-    """Remove all but the newest `number` snapshots, and older ones of the same step.
+    """Keep the newest `number` snapshots, one per step, and remove the others.
 
-    A step that is no multiple of `every` is one at which a run was stopped: it stays as long as
-    it is the newest, so that a run that went on has what one has that was never stopped.
+    A run that was stopped saves at a step that is not a multiple of `every`. This snapshot is
+    kept only while it is the newest, so that a resumed run keeps the same snapshots as an
+    uninterrupted one.
     """
     folders = listing(parent)
     newest = {step_of(folder): folder for folder in folders}
@@ -56,19 +57,19 @@ def keep_last(parent: Path, number: int, *, every: int = 1) -> None:
 
 
 def regular(folders: list[Path], *, every: int) -> list[Path]:
-    """Return the snapshots whose steps are multiples of `every`, and the last one."""
+    """Return the snapshots at multiples of `every`, and the last one."""
     return [f for f in folders if (step_of(f) or 0) % every == 0 or f == folders[-1]]
 
 
 def keep_only(folder: Path) -> None:
-    """Remove the other snapshots next to this one."""
+    """Remove all other snapshots next to this one."""
     for other in listing(folder.parent):
         if other != folder:
             remove(other)
 
 
 def set_aside(folder: Path) -> None:
-    """Hide a damaged snapshot from every reader without deleting it."""
+    """Hide a damaged snapshot without deleting it."""
     hidden = folder.parent / f".damaged-{folder.name}"
     shutil.rmtree(hidden, ignore_errors=True)
     with disk_errors.explained(f"set {folder} aside"):
@@ -76,7 +77,7 @@ def set_aside(folder: Path) -> None:
 
 
 def clean(parent: Path) -> None:
-    """Remove half-written and half-removed snapshots."""
+    """Remove partly written and partly removed snapshots."""
     for pattern in (".writing-*", ".removing-*"):
         for folder in parent.glob(pattern):
             shutil.rmtree(folder, ignore_errors=True)
@@ -85,10 +86,8 @@ def clean(parent: Path) -> None:
 def _free_name(parent: Path, step: int) -> Path:
     """Return a name that sorts after every other snapshot of the step."""
     name = f"step-{step:09d}"
-    last = [folder for folder in listing(parent) if step_of(folder) == step][-1:]
-    if last:
-        return parent / f"{name}.{int(last[0].suffix[1:] or 0) + 1}"
-    return parent / name
+    same = [folder for folder in listing(parent) if step_of(folder) == step]
+    return parent / (f"{name}.{int(same[-1].suffix[1:] or 0) + 1}" if same else name)
 
 
 def _write_manifest(folder: Path) -> None:

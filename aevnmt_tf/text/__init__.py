@@ -1,4 +1,4 @@
-"""Strings to ids and back inside the graph, and the paper's Moses pipeline beside it."""
+"""Strings to ids and back inside the graph, and the paper's Moses pipeline."""
 
 from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from aevnmt_tf.text.tokenizer import EOS, SOS, UNK, Tokenizer, append_eos

@@ -1,20 +1,19 @@
-"""Training text -> tokenizers, one for each language or one for both."""
+"""Learn tokenizers from training text, one per language or one for both."""
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import working
 from aevnmt_tf.storage.text_files import FileLines
-from aevnmt_tf.text import sentencepiece_tokenizer, tokenizer_files
+from aevnmt_tf.text import sentencepiece_tokenizer
 from aevnmt_tf.text.moses import count_words
 from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from aevnmt_tf.text.tokenizer import Tokenizer
 from aevnmt_tf.text.vocabulary_tokenizer import WHITESPACE, VocabularyTokenizer
 
-# More lines than this teach a SentencePiece model nothing new, but cost memory.
+# More lines do not improve a SentencePiece model, but take memory.
 MAX_TRAINING_LINES = 2_000_000
 Lines: TypeAlias = Sequence[str] | FileLines
 
@@ -22,7 +21,7 @@ _SPLIT = str.maketrans(dict.fromkeys(WHITESPACE, " "))
 
 
 def split_words(line: str) -> list[str]:
-    """Return the words of a line, as the graph's vocabulary lookup splits them."""
+    """Return the words of a line, split as by VocabularyTokenizer in the graph."""
     return [word for word in line.translate(_SPLIT).split(" ") if word]
 
 
@@ -37,19 +36,18 @@ def learn_tokenizers(
     eos: str = "</s>",
     report: Callable[[str], object] = print,
 ) -> dict[str, Tokenizer]:
-    """Return a tokenizer for each language; the same one where the vocabulary is shared.
+    """Return a tokenizer per language.
 
     Args:
-      texts: the lines of each language.
+      texts: The lines of each language.
       subword_option: "spm" learns a SentencePiece model; "bpe" and "" collect the words of
-        text that is in subwords or tokens already.
-      vocab_size: the number of pieces or words; with "bpe" the merges have decided, and all
-        pieces are kept.
-      share_vocab: whether the languages share one tokenizer.
-      symbols: words that are never split, by language; the text need not have them.
-      sos: the word for <s> in a vocabulary.
-      eos: the word for </s> in a vocabulary.
-      report: called with a sentence where something differs from what was asked for.
+        text that is already in subwords or tokens.
+      vocab_size: The number of pieces or words. With "bpe", all subwords are kept.
+      share_vocab: Whether the languages share one tokenizer.
+      symbols: Words by language that are never split, whether the text contains them or not.
+      sos: The word for <s> in a vocabulary.
+      eos: The word for </s> in a vocabulary.
+      report: Called with a message if the vocabulary is smaller than requested.
     """
     groups = [tuple(texts)] if share_vocab else [(lang,) for lang in texts]
     learnt: dict[str, Tokenizer] = {}
@@ -72,15 +70,6 @@ def learn_tokenizers(
     return learnt
 
 
-def save_tokenizers(tokenizers: Mapping[str, Tokenizer], folder: Path) -> list[Path]:
-    """Write the tokenizers' files, one that the languages share only once; return them."""
-    shared = len(set(map(id, tokenizers.values()))) < len(tokenizers)
-    written: list[Path] = []
-    for lang, tokenizer in tokenizers.items():
-        written += tokenizer.save(folder, tokenizer_files.SHARED if shared else lang)
-    return written
-
-
 def _learn_sentencepiece(
     texts: Sequence[Lines],
     vocab_size: int,
@@ -100,8 +89,8 @@ def _learn_sentencepiece(
     tokenizer = SentencePieceTokenizer(proto)
     if tokenizer.vocab_size < vocab_size:
         report(
-            f"{name}: the text has {tokenizer.vocab_size:,} pieces, fewer than vocab_size "
-            f"{vocab_size:,}; the model has all of them."
+            f"{name}: the text has only {tokenizer.vocab_size:,} pieces, fewer than vocab_size "
+            f"{vocab_size:,}."
         )
     return tokenizer
 
@@ -113,6 +102,6 @@ def _frequent_words(
     for word in special:
         counts.pop(word, None)
     if not counts:
-        raise UserError(f"the training text ({name}) has no words to make a vocabulary from.")
+        raise UserError(f"the training text ({name}) has no words for a vocabulary.")
     words = sorted(counts, key=lambda word: (-counts[word], word))
     return [*special, *words[: None if limit is None else max(limit - len(special), 0)]]

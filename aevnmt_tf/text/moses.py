@@ -1,6 +1,6 @@
-"""The paper's text pipeline: Moses tokeniser and truecaser, then BPE; and the way back.
+"""The paper's text pipeline: Moses tokeniser, truecaser and BPE, and its inverse.
 
-It runs in Python, beside the graph, through sacremoses and subword-nmt. Files in a folder:
+It runs in Python, outside the graph, with sacremoses and subword-nmt. Its files:
 
     moses.LANG.truecaser     in the format of Moses' train-truecaser.perl
     moses.LANG.codes         the merges, in the format of subword-nmt
@@ -20,7 +20,7 @@ from aevnmt_tf.storage import atomic_writes
 from aevnmt_tf.text import subwords
 
 _HEADER = "#version: 0.2\n"
-# Characters of a word that are segmented together: the time grows with the square of them.
+# Longer words are segmented in parts, because the time grows quadratically with the length.
 LONGEST_WORD = 200
 
 
@@ -28,9 +28,9 @@ class MosesPipeline:
     """Raw text of one language to subwords and back.
 
     Args:
-      lang: the language, whose abbreviations and quotes the tokeniser knows.
-      truecaser: a sacremoses truecaser with a model.
-      codes: BPE merges as subword-nmt writes them; None = words stay whole.
+      lang: The language.
+      truecaser: A trained truecaser of sacremoses.
+      codes: BPE merges in the format of subword-nmt; None: do not split words.
     """
 
     def __init__(self, lang: str, *, truecaser: Any, codes: str | None):
@@ -50,7 +50,7 @@ class MosesPipeline:
         return self.segment(self.truecase(self.tokenise(line)))
 
     def inverse(self, line: str) -> str:
-        """Turn subwords, or tokens whose subwords are already joined, into raw text."""
+        """Turn subwords or tokens into raw text."""
         line = subwords.join_bpe(line.strip(" "))
         return self._detokeniser.detokenize(self._detruecaser.detruecase(line))
 
@@ -60,11 +60,11 @@ class MosesPipeline:
 
     def truecase(self, tokens: str) -> str:
         """Give the first word of each sentence its usual case."""
-        # use_known is what Moses does: a form that was seen stays as it is inside a sentence.
+        # As in Moses, known forms inside a sentence keep their case.
         return self._truecaser.truecase(tokens, return_str=True, use_known=True)
 
     def segment(self, tokens: str) -> str:
-        """Split words into subwords; `@@` ends those inside a word."""
+        """Split words into subwords; `@@` marks those that continue."""
         if self._bpe is None:
             return tokens
         words = tokens.split(" ")
@@ -72,12 +72,12 @@ class MosesPipeline:
             return self._bpe.segment(tokens)
         return " ".join("@@ ".join(map(self._bpe.segment, _parts(word))) for word in words)
 
-    def with_codes(self, codes: str | None) -> "MosesPipeline":
-        """Return this pipeline with other merges."""
+    def with_codes(self, codes: str) -> "MosesPipeline":
+        """Return this pipeline with other BPE merges."""
         return MosesPipeline(self.lang, truecaser=self._truecaser, codes=codes)
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the files of this language into the folder and return them."""
+        """Write the files into a folder and return their paths."""
         casing = _format_casing(self._truecaser.model)
         written = [atomic_writes.write(_truecaser_file(folder, self.lang), casing)]
         if self.codes is not None:
@@ -86,7 +86,7 @@ class MosesPipeline:
 
 
 def load(folder: str | Path, lang: str) -> MosesPipeline | None:
-    """Return the pipeline of a language; None where the folder has none."""
+    """Return the pipeline of a language, or None if the folder has none."""
     path = _truecaser_file(folder, lang)
     if not path.is_file():
         return None
@@ -104,7 +104,7 @@ def load(folder: str | Path, lang: str) -> MosesPipeline | None:
 
 
 def learn_truecaser(lang: str, tokenised: Iterable[str]) -> MosesPipeline:
-    """Return a pipeline, still without merges, whose truecaser has seen the tokenised lines."""
+    """Return a pipeline without merges, whose truecaser is trained on tokenised lines."""
     import sacremoses
 
     truecaser = sacremoses.MosesTruecaser()
@@ -113,9 +113,9 @@ def learn_truecaser(lang: str, tokenised: Iterable[str]) -> MosesPipeline:
 
 
 def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the text") -> str:
-    """Return up to num_merges BPE merges learnt from words and their counts.
+    """Return up to num_merges BPE merges, learnt from words and their counts.
 
-    Pairs of symbols that occur only once are not merged, so small text gives fewer.
+    Pairs of symbols that occur only once are not merged.
     """
     from subword_nmt import learn_bpe
 
@@ -123,7 +123,7 @@ def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the t
         raise UserError(f"{name} has no words to learn BPE merges from.")
     counts = (f"{word} {count}" for word, count in words.items())
     output, chatter = io.StringIO(), io.StringIO()
-    # The library shows a progress bar of its own wherever it runs; ours only on terminals.
+    # The library always shows a progress bar; ours appears only on terminals.
     bar = track(range(num_merges), f"BPE merges, {name}", total=num_merges)
     with (
         mock.patch.object(learn_bpe, "tqdm", lambda _: bar),
@@ -132,12 +132,12 @@ def learn_codes(words: Mapping[str, int], *, num_merges: int, name: str = "the t
     ):
         learn_bpe.learn_bpe(counts, output, num_merges, is_dict=True)
     if output.getvalue() == _HEADER:
-        raise UserError(f"{name} is too small to learn BPE merges from: no pair occurs twice.")
+        raise UserError(f"{name} is too small for BPE: no pair of symbols occurs twice.")
     return output.getvalue()
 
 
 def count_words(lines: Iterable[str]) -> Counter[str]:
-    """Count what single spaces separate."""
+    """Count words that are separated by single spaces."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.split(" ") if line else ())
@@ -158,7 +158,7 @@ def _format_casing(model: Mapping[str, Any]) -> str:
 
 
 def _check_codes(codes: str, path: Path) -> None:
-    # The library ends the process on a bad line.
+    # The library exits on an invalid line.
     for number, line in enumerate(codes.rstrip("\n").split("\n"), 1):
         if not line.startswith("#version:") and len(line.strip("\r\n ").split(" ")) != 2:
             raise UserError(

@@ -1,4 +1,4 @@
-"""What every tokenizer offers: encode, decode and pieces, graph operations, and samples."""
+"""The interface of tokenizers."""
 
 import abc
 from collections.abc import Sequence
@@ -10,13 +10,14 @@ import tensorflow as tf
 from aevnmt_tf.cli.errors import UserError
 
 UNK, SOS, EOS = 0, 1, 2
+PREFIX = "vocab"  # of the files of tokenizers, see tokenizer_files
 
 Ids: TypeAlias = "tf.Tensor | tf.RaggedTensor"
 Strings: TypeAlias = "tf.Tensor | Sequence[str]"
 
 
 def append_eos(ids: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Return the ragged ids [B, None] with one </s> more at the end of each row."""
+    """Append </s> to each row of ragged ids [B, None]."""
     eos = tf.fill([ids.nrows(), 1], tf.constant(EOS, ids.dtype))  # [B, 1]
     return tf.concat([ids, eos], axis=1)
 
@@ -34,49 +35,41 @@ def cut_at_eos(ids: Ids) -> tf.RaggedTensor:
 
 
 class Tokenizer(tf.Module, abc.ABC):
-    """Text to ids and back; an attribute of an exported tf.Module is saved with it.
+    """Text to ids and back. As a tf.Module, it is saved with an export that it is part of.
 
     The ids 0, 1 and 2 are <unk>, <s> and </s>; </s> is also the padding.
+
+    Attributes:
+      vocab_size: The number of ids.
+      fingerprint: A digest of everything that determines the ids.
+      takes_raw_text: Whether it reads raw text rather than tokens.
     """
 
-    @property
-    @abc.abstractmethod
-    def vocab_size(self) -> int:
-        """The number of ids."""
-
-    @property
-    @abc.abstractmethod
-    def fingerprint(self) -> str:
-        """A digest of all that decides the ids."""
-
-    @property
-    def takes_raw_text(self) -> bool:
-        """Whether text goes in as people write it; else it must be in tokens already."""
-        return True
+    vocab_size: int
+    fingerprint: str
+    takes_raw_text = True
 
     @abc.abstractmethod
     def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
 
     def sample(self, lines: Sequence[str], *, alpha: float, seed: int) -> list[list[int]]:
-        """Return the ids of each line, cut into subwords at random; same seed, same ids.
-
-        Only tokenizers that know several segmentations can do it.
+        """Return the ids of a random segmentation of each line.
 
         Args:
-          lines: text.
-          alpha: a segmentation is drawn with probability proportional to P^alpha.
-          seed: of the draws.
+          lines: The text.
+          alpha: Segmentations are drawn with probability proportional to P^alpha.
+          seed: The seed.
         """
         raise UserError(
-            "subword_sampling needs a SentencePiece model of the type unigram, which knows "
-            "more than one segmentation."
+            "subword_sampling needs a SentencePiece model of type unigram: other tokenizers "
+            "have only one segmentation."
         )
 
     def decode(self, ids: Ids) -> tf.Tensor:
         """Return the strings [...] of ids [..., T] (dense) or [B, None] (ragged).
 
-        A row ends at its first </s>; <s> is left out; an id that does not exist reads <unk>.
+        A row ends at its first </s>. <s> is removed, and unknown ids become <unk>.
         """
         if isinstance(ids, tf.RaggedTensor):
             return self._join(self._existing(cut_at_eos(ids)))
@@ -87,22 +80,28 @@ class Tokenizer(tf.Module, abc.ABC):
         text.set_shape(ids.shape[:-1])
         return text
 
-    @abc.abstractmethod
     def pieces(self, ids: Ids) -> Ids:
-        """Return the piece of every id, in the shape of ids: for tables and plots."""
+        """Return the piece of every id, in the shape of ids."""
+        if not isinstance(ids, tf.RaggedTensor):
+            ids = tf.convert_to_tensor(ids)
+        return self._lookup(self._existing(ids))
 
     @abc.abstractmethod
     def save(self, folder: str | Path, lang: str) -> list[Path]:
-        """Write the tokenizer's files for a language into the folder and return them."""
+        """Write the files of a language into the folder and return their paths."""
 
     @abc.abstractmethod
     def _join(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Return the strings [B] of ragged ids [B, None] that are all real pieces."""
+        """Return the strings [B] of ragged ids [B, None] that all exist."""
+
+    @abc.abstractmethod
+    def _lookup(self, ids: Ids) -> Ids:
+        """Return the pieces of ids that all exist."""
 
     def _existing(self, ids: Ids) -> Ids:
-        """Return the ids with those outside the vocabulary replaced by <unk>.
+        """Replace ids outside the vocabulary by <unk>.
 
-        The SentencePiece kernel ends the process on an id that it does not know.
+        The SentencePiece kernel aborts the process on such ids.
         """
         values = tf.cast(ids.flat_values if isinstance(ids, tf.RaggedTensor) else ids, tf.int32)
         known = (values >= 0) & (values < self.vocab_size)

@@ -1,32 +1,31 @@
-"""The names of tokenizer files and how they are found and written.
+"""Find and load the files of tokenizers.
 
     vocab.LANG.model     a SentencePiece model
-    vocab.LANG           a vocabulary: <unk>, <s>, </s>, then one word a line
-    vocab.LANG.json      how the words of that vocabulary are written (subword_option)
+    vocab.LANG           a vocabulary: <unk>, <s>, </s>, then one word per line
+    vocab.LANG.json      the subword_option of that vocabulary
 
-One file for both languages (share_vocab) has `shared` in the place of LANG.
+With share_vocab, both languages share a file with `shared` instead of LANG.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aevnmt_tf.cli.errors import UserError
-
-if TYPE_CHECKING:
-    from aevnmt_tf.text.tokenizer import Tokenizer
+from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from aevnmt_tf.text.tokenizer import PREFIX, Tokenizer
+from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer
 
 SHARED = "shared"
-PREFIX = "vocab"
 
 
 def find(prefix: str | Path, lang: str, *, subword_option: str | None = None) -> Path | None:
-    """Return the tokenizer's file PREFIX.LANG.model or PREFIX.LANG, or the shared one.
+    """Return the file PREFIX.LANG.model or PREFIX.LANG, or the shared one.
 
     Args:
-      prefix: what vocab_prefix names.
-      lang: the language, which ends the file's name.
-      subword_option: "" and "bpe" look for vocabularies only; None and "spm" for a model, or
-        for a vocabulary, which with "spm" has TF-NMT's form: text is in pieces already.
+      prefix: The vocab_prefix.
+      lang: The language.
+      subword_option: "" and "bpe" look for vocabularies only. None and "spm" look for a model
+        first, then for a vocabulary. As in TF-NMT, a vocabulary with "spm" means that the text
+        is already in pieces.
     """
     endings = (".model", "") if subword_option in (None, "spm") else ("",)
     for name in (lang, SHARED):
@@ -37,8 +36,8 @@ def find(prefix: str | Path, lang: str, *, subword_option: str | None = None) ->
     return None
 
 
-def load(folder: str | Path, lang: str, *, sos: str = "<s>", eos: str = "</s>") -> "Tokenizer":
-    """Return the tokenizer of a language from a folder such as a run's text/."""
+def load(folder: str | Path, lang: str, *, sos: str = "<s>", eos: str = "</s>") -> Tokenizer:
+    """Return the tokenizer of a language from a folder such as the text/ of a run."""
     return load_prefix(Path(folder) / PREFIX, lang, sos=sos, eos=eos)
 
 
@@ -49,21 +48,16 @@ def load_prefix(
     subword_option: str | None = None,
     sos: str = "<s>",
     eos: str = "</s>",
-) -> "Tokenizer":
+) -> Tokenizer:
     """Return the tokenizer of PREFIX.LANG.model or PREFIX.LANG.
 
     Args:
-      prefix: what vocab_prefix names.
-      lang: the language, which ends the file's name.
-      subword_option: "spm" for a model, or a vocabulary of pieces; "" or "bpe" for a vocabulary
-        whose words are written so; None = what is there, and the .json file beside a vocabulary
-        says how it is written.
-      sos: the word for <s> in a vocabulary file.
-      eos: the word for </s> in a vocabulary file.
+      prefix: The vocab_prefix.
+      lang: The language.
+      subword_option: See `find`. None: as stored in the .json file of a vocabulary.
+      sos: The word for <s> in a vocabulary file.
+      eos: The word for </s> in a vocabulary file.
     """
-    from aevnmt_tf.text.sentencepiece_tokenizer import SentencePieceTokenizer
-    from aevnmt_tf.text.vocabulary_tokenizer import VocabularyTokenizer
-
     path = find(prefix, lang, subword_option=subword_option)
     if path is None:
         raise UserError(_missing(prefix, lang, subword_option))
@@ -78,11 +72,11 @@ def _missing(prefix: str | Path, lang: str, subword_option: str | None) -> str:
         words = "a SentencePiece model" if other.suffix == ".model" else "a vocabulary"
         option = '"spm"' if other.suffix == ".model" else '"" or "bpe"'
         return (
-            f'subword_option "{subword_option}" does not go with {other}, which is {words}: '
+            f'subword_option "{subword_option}" does not match {other}, which is {words}: '
             f"set subword_option to {option}, or give another vocab_prefix."
         )
     wanted = f"{prefix}.{lang}.model nor {prefix}.{lang}"
     return (
-        f"There is neither {wanted}: give a vocab_prefix that exists, or none: then the "
-        "training text makes subword models."
+        f"There is neither {wanted}: correct vocab_prefix, or omit it to learn subword models "
+        "from the training text."
     )

@@ -1,4 +1,4 @@
-"""TF-NMT vocabulary files: words separated by spaces, one id a word."""
+"""TF-NMT vocabulary files: words separated by spaces, one id per word."""
 
 import hashlib
 import json
@@ -9,33 +9,37 @@ import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import atomic_writes, text_files
-from aevnmt_tf.text import subwords, tokenizer_files
-from aevnmt_tf.text.tokenizer import UNK, Ids, Strings, Tokenizer
+from aevnmt_tf.text import subwords
+from aevnmt_tf.text.tokenizer import PREFIX, UNK, Ids, Strings, Tokenizer
 
 SUBWORD_OPTIONS = ("", "bpe", "spm")
 NUM_SPECIAL = 3
-# What tf.strings.split splits at. A no-break space, for one, is part of a word.
+# Where tf.strings.split splits. A no-break space, for example, is part of a word.
 WHITESPACE = " \t\n\v\f\r"
 
 
 class VocabularyTokenizer(Tokenizer):
-    """Pre-tokenised text; a word that is not in the vocabulary is <unk>.
+    """Tokenised text. Words that are not in the vocabulary become <unk>.
 
     Args:
-      words: the words in the order of their ids, <unk>, <s> and </s> first.
-      subword_option: "" for words, "bpe" where `@@` at a word's end joins it to the next, "spm"
-        for SentencePiece's pieces, where U+2581 starts a word.
+      words: The words in the order of their ids, <unk>, <s> and </s> first.
+      subword_option: "" for words, "bpe" if `@@` marks subwords that continue, "spm" for
+        SentencePiece pieces, where U+2581 marks the start of a word.
     """
+
+    takes_raw_text = False
 
     def __init__(self, words: Sequence[str], subword_option: str = ""):
         super().__init__(name="vocabulary_tokenizer")
         if subword_option not in SUBWORD_OPTIONS:
             raise UserError(
-                f'subword_option "{subword_option}" does not go with a vocabulary file: '
+                f'subword_option "{subword_option}" is not valid for a vocabulary file: '
                 'use "", "bpe" or "spm".'
             )
         self._words = tuple(words)
-        self._subword_option = subword_option
+        self.subword_option = subword_option
+        self.vocab_size = len(self._words)
+        self.fingerprint = hashlib.sha256("\n".join(self._words).encode()).hexdigest()
         # DEVIATION: TF-NMT looks <s> and </s> up like any word, so that text which spells them
         # ends its own sentence. Here they are unknown words.
         keys = tf.constant(self._words)
@@ -56,10 +60,10 @@ class VocabularyTokenizer(Tokenizer):
         """Return the tokenizer of a vocabulary file.
 
         Args:
-          path: the file; without <unk>, sos and eos, these three come first.
-          subword_option: "", "bpe" or "spm"; None = what PATH.json says, else "".
-          sos: the word for <s>.
-          eos: the word for </s>.
+          path: The file. <unk>, sos and eos are added if it has none of them.
+          subword_option: "", "bpe" or "spm"; None: as stored in PATH.json, otherwise "".
+          sos: The word for <s>.
+          eos: The word for </s>.
         """
         words = read_vocabulary(path, sos=sos, eos=eos)
         if subword_option is None:
@@ -67,29 +71,9 @@ class VocabularyTokenizer(Tokenizer):
         return cls(words, subword_option)
 
     @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return len(self._words)
-
-    @property
-    def takes_raw_text(self) -> bool:
-        """False: words or subwords with spaces between them."""
-        return False
-
-    @property
     def words(self) -> tuple[str, ...]:
         """The words in the order of their ids."""
-        return tuple(self._words)
-
-    @property
-    def subword_option(self) -> str:
-        """How words are written: "", "bpe" or "spm"."""
-        return self._subword_option
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of all that decides the ids."""
-        return hashlib.sha256("\n".join(self._words).encode()).hexdigest()
+        return tuple(self._words)  # tf.Module wraps tuples
 
     def encode(self, text: Strings) -> tf.RaggedTensor:
         """Return ragged int32 ids [B, None] of the strings [B], without <s> and </s>."""
@@ -97,16 +81,10 @@ class VocabularyTokenizer(Tokenizer):
         ids = self._ids.lookup(words.flat_values)
         return words.with_flat_values(tf.cast(ids, tf.int32))
 
-    def pieces(self, ids: Ids) -> Ids:
-        """Return the piece of every id, in the shape of ids: for tables and plots."""
-        if not isinstance(ids, tf.RaggedTensor):
-            ids = tf.convert_to_tensor(ids)
-        return tf.gather(self._pieces, self._existing(ids))
-
     def save(self, folder: str | Path, lang: str) -> list[Path]:
         """Write vocab.LANG and vocab.LANG.json into the folder."""
-        path = Path(folder) / f"{tokenizer_files.PREFIX}.{lang}"
-        option = json.dumps({"subword_option": self._subword_option}) + "\n"
+        path = Path(folder) / f"{PREFIX}.{lang}"
+        option = json.dumps({"subword_option": self.subword_option}) + "\n"
         words = "".join(f"{word}\n" for word in self._words)
         return [
             atomic_writes.write(f"{path}.json", option),
@@ -116,27 +94,30 @@ class VocabularyTokenizer(Tokenizer):
     def _join(self, ids: tf.RaggedTensor) -> tf.Tensor:
         words = ids.with_flat_values(tf.gather(self._pieces, ids.flat_values))
         text = tf.strings.reduce_join(words, axis=1, separator=" ")  # [B]
-        if self._subword_option == "bpe":
+        if self.subword_option == "bpe":
             text = tf.strings.regex_replace(text, subwords.BPE_END, r"\1")
-        if self._subword_option == "spm":
+        if self.subword_option == "spm":
             text = tf.strings.regex_replace(text, " ", "")
             text = tf.strings.regex_replace(text, subwords.PIECE_START, " ")
             text = tf.strings.strip(text)
         return text
 
+    def _lookup(self, ids: Ids) -> Ids:
+        return tf.gather(self._pieces, ids)
+
 
 def read_vocabulary(path: str | Path, *, sos: str = "<s>", eos: str = "</s>") -> list[str]:
-    """Return the words of a vocabulary file, checked."""
-    words = list(text_files.read_lines(path))
+    """Read and check a vocabulary file."""
+    words = text_files.read_lines(path)
     special = ("<unk>", sos, eos)
-    # As in TF-NMT, a file without them gets them.
+    # As in TF-NMT, they are added to a file without them.
     has_none = bool(words) and not any(word in special for word in words)
     for number, expected in enumerate(() if has_none else special, 1):
         found = words[number - 1] if len(words) >= number else "the end of the file"
         if found != expected:
             raise UserError(
-                f"{path}, line {number}: found {found} where {expected} must be; a vocabulary "
-                f"starts with the lines {', '.join(special)}."
+                f"{path}, line {number}: found {found} instead of {expected}; the first lines "
+                f"of a vocabulary must be {', '.join(special)}."
             )
     seen: dict[str, int] = {}
     for number, word in enumerate(words, 1):
@@ -159,6 +140,7 @@ def _stored_option(path: str | Path) -> str:
         return ""
     except (ValueError, KeyError, TypeError):
         raise UserError(
-            f'{path} must read {{"subword_option": "bpe"}} or have "" there.'
+            f'{path} must contain {{"subword_option": OPTION}}, where OPTION is "", "bpe" or '
+            '"spm".'
         ) from None
     return option

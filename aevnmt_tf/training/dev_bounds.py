@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from aevnmt_tf import data
 from aevnmt_tf import model as models
+from aevnmt_tf.data.batches import evaluation_batches
 from aevnmt_tf.data.pair_encoding import EncodedPairs
 from aevnmt_tf.model import Batch, importance, objective
 from aevnmt_tf.nets import noise as random_numbers
@@ -65,7 +65,7 @@ class BoundsFunction:
         kl_weight: float = 1.0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> Bounds | None:
-        """Return the Bounds of several data.EncodedPairs together.
+        """Return the Bounds of several EncodedPairs together.
 
         None where `interrupted()` became true on the way.
         """
@@ -74,7 +74,7 @@ class BoundsFunction:
         posteriors: dict[tuple[int, int], np.ndarray] = {}
         for number, encoded in enumerate(corpora):
             size = self._rows_in_memory(encoded, batch_size)
-            for batch in data.evaluation_batches(encoded, batch_size=size):
+            for batch in evaluation_batches(encoded, batch_size=size):
                 if interrupted():
                     return None
                 sums, kl_sum, posterior = self._batch(batch, len(encoded), kl_weight)

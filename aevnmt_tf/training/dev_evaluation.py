@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from aevnmt_tf import data
 from aevnmt_tf.cli import extras
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import demo_corpus
 from aevnmt_tf.data.corpora import names_of, prefixes
 from aevnmt_tf.data.corpus_preparation import Prepared
+from aevnmt_tf.data.pair_encoding import encode_pairs
+from aevnmt_tf.data.pairs import read_pairs
 from aevnmt_tf.evaluation import latent_use, metrics
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import Aevnmt
@@ -70,9 +71,9 @@ class DevEvaluator:
             "y_tokenizer": prepared.y_tokenizer,
         }
         # What the model reads, and what people read: they differ after the Moses pipeline.
-        read = [data.read_pairs(prefix, **languages) for prefix in self._prefixes]
-        self._encoded = [data.encode_pairs(pairs, **tokenizers)[0] for pairs in read]
-        raw = [data.read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
+        read = [read_pairs(prefix, **languages) for prefix in self._prefixes]
+        self._encoded = [encode_pairs(pairs, **tokenizers) for pairs in read]
+        raw = [read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
         # Translations have no subwords, so references must not have them either.
         references = [subwords.join((y for _, y in pairs), hp.subword_option) for pairs in raw]
         self._pairs = [

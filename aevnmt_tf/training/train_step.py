@@ -18,7 +18,7 @@ import tensorflow as tf
 from aevnmt_tf import hparams
 from aevnmt_tf import model as models
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data.monolingual import without_targets
+from aevnmt_tf.data.batches import without_targets
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import importance, objective
 from aevnmt_tf.model.objective import LossTerms

@@ -10,9 +10,8 @@ import tensorflow as tf
 from aevnmt_tf import __version__
 from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import Prepared, ensure_prepared
-from aevnmt_tf.data.training_data import TrainingData
+from aevnmt_tf.data.training_data import TrainingData, load_training_data
 from aevnmt_tf.evaluation import metrics
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import Aevnmt

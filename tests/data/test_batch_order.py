@@ -1,6 +1,5 @@
 """Which pairs are in which batch."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -21,13 +20,13 @@ ONE = st.just(1.0)
 SEEDS = st.integers(-(2**31), 2**31)
 
 
-@dataclasses.dataclass(frozen=True)
 class KnownStream(BatchStream):
     """A stream that remembers what it was made of."""
 
-    def __post_init__(self, buckets, corpus):
-        super().__post_init__(buckets, corpus)
-        self.__dict__.update(buckets=buckets, corpus=corpus)
+    def __init__(self, buckets, corpus, ratios, batch_size, seed, number=0):
+        super().__init__(buckets, corpus, ratios, batch_size, seed, number)
+        self.buckets, self.corpus, self.ratios = buckets, corpus, ratios
+        self.seed, self.number = seed, number
 
 
 @st.composite
@@ -59,8 +58,8 @@ def drawn(stream, epoch):
 
 def with_batch_size(stream, size):
     """The same stream with batches of another size."""
-    made_of = dict(buckets=stream.buckets, corpus=stream.corpus)
-    return dataclasses.replace(stream, batch_size=size, **made_of)
+    made_of = stream.buckets, stream.corpus, stream.ratios
+    return KnownStream(*made_of, size, stream.seed, stream.number)
 
 
 def epochs_of(order, count):

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aevnmt_tf.data import evaluation_batches
+from aevnmt_tf.data.batches import evaluation_batches
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=40)
 
@@ -45,19 +45,6 @@ def test_evaluation_goes_from_short_to_long(encoded):
     longest = [int(batch["x_len"].numpy().max()) for batch in dataset]
     assert longest == sorted(longest)
     assert longest[0] < 5
-
-
-def test_evaluation_uses_the_shapes_it_is_given(encoded):
-    x_len = np.array([3, 9, 10, 20, 35])
-    given_shapes = np.array([[10, 10], [20, 20]])
-    dataset = evaluation_batches(encoded(x_len, x_len), batch_size=2, shapes=given_shapes)
-    widths = [(batch["x"].shape[1], batch["row"].numpy().tolist()) for batch in dataset]
-    assert widths == [(10, [0, 1]), (10, [2, -1]), (20, [3, -1]), (35, [4, -1])]
-
-
-def test_evaluation_tells_the_corpus(encoded):
-    dataset = evaluation_batches(encoded([2, 2], [2, 2]), batch_size=2, corpus=3)
-    assert [batch["corpus"].numpy().tolist() for batch in dataset] == [[3, 3]]
 
 
 def test_evaluation_batches_have_a_static_number_of_rows(encoded):

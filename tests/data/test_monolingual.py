@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 from aevnmt_tf import hparams, train
-from aevnmt_tf.data import corpus_preparation, load_training_data
-from aevnmt_tf.data.monolingual import without_targets
+from aevnmt_tf.data import corpus_preparation
+from aevnmt_tf.data.batches import without_targets
+from aevnmt_tf.data.training_data import load_training_data
 from aevnmt_tf.training import train_step
 from tests import tiny, tiny_run
 from tests.reference import Reference

@@ -11,7 +11,8 @@ import pytest
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data import load_training_data, pair_encoding, pair_store, training_data
+from aevnmt_tf.data import pair_encoding, pair_store
+from aevnmt_tf.data.training_data import load_training_data
 
 LINES = [f"w{n} w{n + 1}" if n % 7 else "" for n in range(90)]
 
@@ -19,8 +20,7 @@ LINES = [f"w{n} w{n + 1}" if n % 7 else "" for n in range(90)]
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Four lines a chunk, two chunks a commit."""
-    for module in (pair_encoding, training_data):
-        monkeypatch.setattr(module, "LINES_PER_CALL", 4)
+    monkeypatch.setattr(pair_encoding, "LINES_PER_CALL", 4)
     monkeypatch.setattr(pair_store, "LINES_PER_COMMIT", 8)
 
 
@@ -200,7 +200,7 @@ def test_a_store_that_another_process_writes_too_is_refused(store, monkeypatch):
 KILLED = """
 import itertools, os, signal, sys
 from aevnmt_tf.data import pair_encoding, pair_store, training_data
-pair_encoding.LINES_PER_CALL = training_data.LINES_PER_CALL = 4
+pair_encoding.LINES_PER_CALL = 4
 pair_store.LINES_PER_COMMIT = 8
 append, number = pair_store._Files.append, itertools.count(1)
 def kill(self, versions):

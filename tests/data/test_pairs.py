@@ -1,7 +1,7 @@
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data.pairs import read_pairs, read_synthetic
+from aevnmt_tf.data.pairs import read_pairs
 
 LANGUAGES = dict(src="en", tgt="de")
 
@@ -45,15 +45,7 @@ def test_max_pairs_takes_the_first(write_pairs, max_pairs, expected):
     assert list(pairs) == [("a", "d"), ("b", "e"), ("c", "f")][:expected]
 
 
-def test_synthetic_files_have_tf_nmt_names(write_pairs):
-    prefix = write_pairs(["made"], ["real"], src_name="translation.en")
-    assert list(read_synthetic(prefix, **LANGUAGES)) == [("made", "real")]
-    with pytest.raises(UserError, match=r"train\.en"):
-        read_pairs(prefix, **LANGUAGES)
-
-
-def test_a_source_of_unicode_spaces_gets_no_tag(write_pairs, tmp_path):
+def test_a_source_of_unicode_spaces_gets_no_tag(write_pairs):
     lines = ["made", "\u00a0\u3000", ""]
-    write_pairs(lines, ["real"] * 3, name="mono", src_name=f"translation.{LANGUAGES['src']}")
-    pairs = read_synthetic(tmp_path / "mono", tag="<bt>", **LANGUAGES)
+    pairs = read_pairs(write_pairs(lines, ["real"] * 3), tag="<bt>", **LANGUAGES)
     assert [source for source, _ in pairs] == ["<bt> made", "\u00a0\u3000", ""]

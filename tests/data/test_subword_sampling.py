@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from aevnmt_tf import text
-from aevnmt_tf.data import TrainingData, encode_pairs, read_pairs
-from aevnmt_tf.data.pair_encoding import PairEncoder
-from aevnmt_tf.data.subword_sampling import SubwordSampling, sample_chunk
+from aevnmt_tf.data.pair_encoding import PairEncoder, SubwordSampling, encode_pairs
+from aevnmt_tf.data.pairs import read_pairs
+from aevnmt_tf.data.training_data import TrainingData
 from aevnmt_tf.text import sentencepiece_tokenizer
 
 LINES = [f"{word} {other} houses" for word in ("red", "blue", "green") for other in "abcdefgh"]
@@ -28,11 +28,11 @@ def drawn(write_pairs, subwords):
     lines = [*LINES[:5], "", *LINES[5:]]
     pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
     tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
-    best, _ = encode_pairs(pairs, drop_empty=True, **tokenizers)
+    best = encode_pairs(pairs, drop_empty=True, **tokenizers)
     limits = dict(src_max_len=int(best.x.lengths.max()) - 1, tgt_max_len=50)
-    encoder = PairEncoder(**tokenizers, **limits, drop_empty=True)
+    encoder = PairEncoder(**tokenizers, **limits, drop_empty=True, sampling=SAMPLING)
     (chunk,) = encoder.chunks(pairs)
-    return best, sample_chunk(chunk, number=0, encoder=encoder, sampling=SAMPLING)
+    return best, chunk.versions
 
 
 def decoded(tokenizer, sequences):
@@ -67,12 +67,11 @@ def test_a_tag_stays_whole(write_pairs, subwords):
     pairs = read_pairs(write_pairs(lines, lines), src="en", tgt="de")
     tokenizers = dict(x_tokenizer=subwords, y_tokenizer=subwords)
     ((tag,),) = subwords.encode(["houses"]).to_list()
-    encoder = PairEncoder(**tokenizers, drop_empty=True)
-    (chunk,) = encoder.chunks(pairs)
     sampling = SubwordSampling(alpha=0.01, count=1, seed=3)
-    options = dict(number=0, encoder=encoder, sampling=sampling)
     for word, whole in (("houses", True), (None, False)):
-        (sample,) = sample_chunk(chunk, tag=word, **options)
+        encoder = PairEncoder(**tokenizers, drop_empty=True, sampling=sampling, tag=word)
+        (chunk,) = encoder.chunks(pairs)
+        (sample,) = chunk.versions
         assert all(sample.x[i][0] == tag for i in range(len(lines))) == whole
         assert decoded(subwords, sample.x) == [line.encode() for line in lines]
         assert len({tuple(sample.x[i].tolist()) for i in range(len(lines))}) > 1
@@ -104,11 +103,9 @@ def test_epochs_take_the_samples_in_turn(encoded, has_synthetic):
         [encoded([c + s + 3] * size, [s + 2] * size, start=100 * c + 10) for s in range(count)]
         for c, size in enumerate(sizes)
     ]
-    best = [corpus[0] for corpus in corpora]
     data = TrainingData(
-        best[:1] if has_synthetic else best,
-        synthetic=best[1] if has_synthetic else None,
-        samples=corpora,
+        corpora[:1] if has_synthetic else corpora,
+        synthetic=corpora[1] if has_synthetic else None,
         batch_size=4,
     )
     batches = data.batches_per_epoch

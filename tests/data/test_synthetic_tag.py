@@ -5,8 +5,8 @@ import pytest
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data import load_training_data
 from aevnmt_tf.data.corpus_preparation import ensure_prepared, prepare
+from aevnmt_tf.data.training_data import load_training_data
 
 TAG = "<bt>"
 ENGLISH = [

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.data import TrainingData, load_training_data
+from aevnmt_tf.data.training_data import TrainingData, load_training_data
 
 LENGTHS = st.lists(st.tuples(st.integers(2, 20), st.integers(2, 20)), min_size=1, max_size=40)
 
@@ -38,7 +38,7 @@ def lengths():
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 4), st.integers(0, 2**31))
 def test_an_epoch_has_every_pair_once(encoded, lengths, batch_size, num_buckets, seed):
     pairs = make(encoded, lengths)
-    data = TrainingData([pairs], batch_size=batch_size, num_buckets=num_buckets, seed=seed)
+    data = TrainingData([[pairs]], batch_size=batch_size, num_buckets=num_buckets, seed=seed)
     batches = take(data.dataset(), data.batches_per_epoch)
     seen, real, padded = [], 0, 0
     for batch in batches:
@@ -67,8 +67,8 @@ def test_an_epoch_has_every_pair_once(encoded, lengths, batch_size, num_buckets,
 def test_a_resumed_run_sees_what_the_uninterrupted_one_sees(
     encoded, lengths, batch_size, seed, step
 ):
-    whole = TrainingData([make(encoded, lengths)], batch_size=batch_size, seed=seed)
-    again = TrainingData([make(encoded, lengths)], batch_size=batch_size, seed=seed)
+    whole = TrainingData([[make(encoded, lengths)]], batch_size=batch_size, seed=seed)
+    again = TrainingData([[make(encoded, lengths)]], batch_size=batch_size, seed=seed)
     assert_equal(
         take(again.dataset(first_step=step), 20), take(whole.dataset(), step + 20)[step:]
     )
@@ -78,7 +78,7 @@ def test_a_resumed_run_sees_what_the_uninterrupted_one_sees(
 @given(LENGTHS, st.integers(1, 9), st.integers(1, 5), st.integers(0, 20))
 @pytest.mark.slow
 def test_shards_together_are_the_global_batch(encoded, lengths, batch_size, num_shards, step):
-    data = TrainingData([make(encoded, lengths)], batch_size=batch_size)
+    data = TrainingData([[make(encoded, lengths)]], batch_size=batch_size)
     whole = take(data.dataset(first_step=step), 5)
     shards = [
         take(data.dataset(first_step=step, num_shards=num_shards, shard=shard), 5)
@@ -96,7 +96,7 @@ def test_shards_together_are_the_global_batch(encoded, lengths, batch_size, num_
 
 
 def test_several_shards_of_a_worker_follow_one_another(encoded, lengths):
-    data = TrainingData([make(encoded, lengths)], batch_size=10)
+    data = TrainingData([[make(encoded, lengths)]], batch_size=10)
     both = take(data.dataset(first_step=3, num_shards=4, shard=[1, 2]), 8)
     one = take(data.dataset(first_step=3, num_shards=4, shard=1), 4)
     two = take(data.dataset(first_step=3, num_shards=4, shard=2), 4)
@@ -105,7 +105,7 @@ def test_several_shards_of_a_worker_follow_one_another(encoded, lengths):
 
 
 def test_epochs_differ_in_order_but_not_in_content(encoded, lengths):
-    data = TrainingData([make(encoded, lengths)], batch_size=16)
+    data = TrainingData([[make(encoded, lengths)]], batch_size=16)
     batches = take(data.dataset(), 2 * data.batches_per_epoch)
     epochs = batches[: data.batches_per_epoch], batches[data.batches_per_epoch :]
     first, second = (
@@ -117,7 +117,7 @@ def test_epochs_differ_in_order_but_not_in_content(encoded, lengths):
 
 
 def test_element_spec_and_static_shapes(encoded, lengths):
-    data = TrainingData([make(encoded, lengths)], batch_size=16, num_buckets=3)
+    data = TrainingData([[make(encoded, lengths)]], batch_size=16, num_buckets=3)
     spec = data.dataset(num_shards=3, shard=1).element_spec
     assert {
         name: (tensor.shape.as_list(), tensor.dtype.name) for name, tensor in spec.items()
@@ -135,7 +135,7 @@ def test_element_spec_and_static_shapes(encoded, lengths):
 def test_no_python_runs_in_the_threads_of_tf_data(encoded, lengths):
     """It would hang a process that ends in the middle of an epoch."""
     pairs = make(encoded, lengths)
-    data = TrainingData([pairs], synthetic=pairs, batch_size=16)
+    data = TrainingData([[pairs]], synthetic=[pairs], batch_size=16)
     variant = tf.data.experimental.to_variant(data.dataset())
     graph = tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=1)
     graph = tf.compat.v1.GraphDef.FromString(graph.numpy())
@@ -146,14 +146,14 @@ def test_no_python_runs_in_the_threads_of_tf_data(encoded, lengths):
 
 
 def test_captions_waste_under_12_percent(encoded, caption_lengths):
-    data = TrainingData([encoded(*caption_lengths)], batch_size=64, num_buckets=10)
+    data = TrainingData([[encoded(*caption_lengths)]], batch_size=64, num_buckets=10)
     assert data.padding_share < 0.12
     assert len(data.shapes) <= 10
 
 
 def test_pairs_carry_their_corpus_and_ratios_mix_them(encoded):
-    gold = [encoded([5] * n, [6] * n, start=start) for n, start in ((30, 100), (20, 200))]
-    synthetic = encoded([7] * 40, [7] * 40, start=300)
+    gold = [[encoded([5] * n, [6] * n, start=start)] for n, start in ((30, 100), (20, 200))]
+    synthetic = [encoded([7] * 40, [7] * 40, start=300)]
     data = TrainingData(
         gold, synthetic=synthetic, batch_size=8, ratios=[0.5, 2], synthetic_ratio=2
     )
@@ -180,8 +180,8 @@ def test_pairs_carry_their_corpus_and_ratios_mix_them(encoded):
 def test_a_resumed_run_with_synthetic_pairs_sees_the_same(encoded, lengths):
     def build():
         return TrainingData(
-            [make(encoded, lengths[:100]), make(encoded, lengths[100:150], start=1000)],
-            synthetic=make(encoded, lengths[150:], start=2000),
+            [[make(encoded, lengths[:100])], [make(encoded, lengths[100:150], start=1000)]],
+            synthetic=[make(encoded, lengths[150:], start=2000)],
             batch_size=8,
             ratios=[1, 0.4],
             synthetic_ratio=0.5,
@@ -197,7 +197,7 @@ def test_a_resumed_run_with_synthetic_pairs_sees_the_same(encoded, lengths):
     "ratios", [[1.0], [1.0, -1.0], [1.0, float("nan")], [1.0, 0.0], [0.1, 0.1]]
 )
 def test_bad_ratios_are_refused(encoded, ratios):
-    gold = [encoded([5], [6]), encoded([5], [6])]
+    gold = [[encoded([5], [6])], [encoded([5], [6])]]
     with pytest.raises(UserError):
         TrainingData(gold, batch_size=8, ratios=ratios)
 

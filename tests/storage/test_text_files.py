@@ -1,6 +1,7 @@
 import gzip
 import os
 import sys
+import tempfile
 
 import pytest
 from hypothesis import given
@@ -16,27 +17,35 @@ def test_a_plain_file_beside_a_gzipped_one_is_the_one_read(tmp_path):
     assert list(text_files.read_lines(tmp_path / "f.en")) == ["plain"]
 
 
+def lines_of(content):
+    """The lines of a file, which every way to read it agrees on."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        lines = text_files.read_lines(file.name)
+        assert list(text_files.FileLines.of(file.name)) == lines
+        assert text_files.count_lines(file.name) == len(lines)
+    return lines
+
+
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
 def test_lines_are_what_python_splits(expected):
-    lines = text_files.TextLines("".join(f"{line}\n" for line in expected).encode(), name="x")
+    lines = lines_of("".join(f"{line}\n" for line in expected).encode())
     expected = [line.removesuffix("\r") for line in expected]
     if expected:
         expected[0] = expected[0].removeprefix("\ufeff")
-    assert list(lines) == expected
-    assert lines[:] == expected
-    assert [lines[index] for index in range(len(lines))] == expected
-    assert lines.encoded(slice(1, 3)) == [line.encode() for line in expected[1:3]]
+    assert lines == expected
 
 
 def test_last_line_without_line_feed_counts():
-    assert list(text_files.TextLines(b"a\nb", name="x")) == ["a", "b"]
-    assert list(text_files.TextLines(b"a\n\n", name="x")) == ["a", ""]
-    assert list(text_files.TextLines(b"", name="x")) == []
+    assert lines_of(b"a\nb") == ["a", "b"]
+    assert lines_of(b"a\n\n") == ["a", ""]
+    assert lines_of(b"") == []
 
 
 def test_byte_order_mark_is_no_text():
-    assert list(text_files.TextLines(b"\xef\xbb\xbfa\r\nb\n", name="x")) == ["a", "b"]
-    assert list(text_files.TextLines(b"\xef\xbb\xbf", name="x")) == [""]
+    assert lines_of(b"\xef\xbb\xbfa\r\nb\n") == ["a", "b"]
+    assert lines_of(b"\xef\xbb\xbf") == [""]
 
 
 @pytest.mark.parametrize("block", [1, 4, 1 << 24])
@@ -50,6 +59,8 @@ def test_bad_utf8_names_file_and_line(tmp_path, monkeypatch, block, packed):
         (tmp_path / "f.de").write_bytes(bad)
     with pytest.raises(UserError, match=r"f\.de(\.gz)?, line 3: byte 0xfc"):
         text_files.read_lines(tmp_path / "f.de")
+    with pytest.raises(UserError, match=r"f\.de(\.gz)?, line 3: byte 0xfc"):
+        text_files.FileLines.of(tmp_path / "f.de")
     file = text_files.find_file(tmp_path / "f.de")
     with pytest.raises(UserError, match="--errors"):
         text_files.read_lines(file, errors="strict")
@@ -62,7 +73,8 @@ def test_good_utf8_passes_in_blocks_of_any_size(tmp_path, monkeypatch, block):
     monkeypatch.setattr(text_files, "_BLOCK", block)
     text = ["äöü", "", "日本語 " * 3, "😀"]
     (tmp_path / "f").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    assert list(text_files.read_lines(tmp_path / "f")) == text
+    assert text_files.read_lines(tmp_path / "f") == text
+    assert list(text_files.FileLines.of(tmp_path / "f")) == text
 
 
 def test_damaged_gzip_is_an_error_that_names_the_file(tmp_path):

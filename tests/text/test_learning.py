@@ -2,7 +2,7 @@ import pytest
 
 from aevnmt_tf import text
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.text.learning import learn_tokenizers, save_tokenizers, split_words
+from aevnmt_tf.text.learning import learn_tokenizers, split_words
 
 
 def test_words_by_frequency_and_then_by_the_alphabet():
@@ -19,17 +19,11 @@ def test_all_subwords_are_kept():
     assert found["en"].subword_option == "bpe"
 
 
-def test_a_shared_vocabulary_is_one_object_and_one_file(tmp_path):
+def test_a_shared_vocabulary_is_one_object():
     texts = {"en": ["a"], "de": ["b b"]}
     found = learn_tokenizers(texts, subword_option="", vocab_size=9, share_vocab=True)
     assert found["en"] is found["de"]
     assert found["en"].words[3:] == ("b", "a")
-    save_tokenizers(found, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "vocab.shared",
-        "vocab.shared.json",
-    ]
-    assert text.load(tmp_path, "de").words == found["de"].words
 
 
 def test_a_vocabulary_that_cannot_be_filled_is_reported(lines):

@@ -160,7 +160,7 @@ def test_no_words_is_an_error(words):
 
 
 def test_too_little_text_is_an_error():
-    with pytest.raises(UserError, match="no pair occurs twice"):
+    with pytest.raises(UserError, match="no pair of symbols occurs twice"):
         moses.learn_codes({"ab": 1}, num_merges=5)
 
 

@@ -109,7 +109,7 @@ def test_special_words_are_put_first_where_there_are_none(tmp_path):
     path = write(tmp_path / "v.en", ["a", "b"])
     assert read_vocabulary(path) == ["<unk>", "<s>", "</s>", "a", "b"]
     write(path, ["a", "</s>"])
-    with pytest.raises(UserError, match="line 1: found a where <unk> must be"):
+    with pytest.raises(UserError, match="line 1: found a instead of <unk>"):
         read_vocabulary(path)
     write(path, ["a", "b", "a"])
     with pytest.raises(UserError, match="line 3: a is also on line 1"):
@@ -140,15 +140,15 @@ def test_only_special_words(tmp_path):
 def test_other_names_of_the_specials(tmp_path):
     path = write(tmp_path / "v.en", ["<unk>", "BOS", "EOS", "a"])
     assert read_vocabulary(path, sos="BOS", eos="EOS")[3] == "a"
-    with pytest.raises(UserError, match="line 2: found BOS where <s> must be"):
+    with pytest.raises(UserError, match="line 2: found BOS instead of <s>"):
         read_vocabulary(path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"v\.en, line 1: found the end of the file where <unk> must be"),
-        (b"<unk>\n</s>\n<s>\n", r"v\.en, line 2: found </s> where <s> must be"),
+        (b"", r"v\.en, line 1: found the end of the file instead of <unk>"),
+        (b"<unk>\n</s>\n<s>\n", r"v\.en, line 2: found </s> instead of <s>"),
         (b"<unk>\n<s>\n</s>\na\nb\na\n", r"v\.en, line 6: a is also on line 4"),
         (b"<unk>\n<s>\n</s>\na\n\nb\n", r"v\.en, line 5: .*one word"),
         (b"<unk>\n<s>\n</s>\na b\n", r"v\.en, line 4: .*one word"),

@@ -18,9 +18,9 @@ def test_rows_come_in_the_order_of_the_words(tmp_path, header):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("a 1 2 3", "line 2: 3 numbers, where num_units is 2"),
-        ("a 1 x", "line 2: a has no row of numbers"),
-        ("c 1 2", "no vector of a and 0 other words"),
+        ("a 1 2 3", "line 2: 3 numbers, but num_units is 2"),
+        ("a 1 x", "line 2: a must be followed by numbers"),
+        ("c 1 2", "no vector for a and 0 other words"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, line, words):

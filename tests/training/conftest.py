@@ -60,11 +60,11 @@ def encoded():
 @pytest.fixture
 def training_data(encoded):
     """Return a function that gives the training data of some settings."""
-    from aevnmt_tf import data
+    from aevnmt_tf.data.training_data import TrainingData
 
     def make(hp):
-        return data.TrainingData(
-            [encoded],
+        return TrainingData(
+            [[encoded]],
             batch_size=hp.batch_size,
             num_buckets=hp.num_buckets,
             seed=hp.random_seed,

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 def measure(prepared) -> dict:
     """Reads, tokenises, plans and runs through one epoch, from the start."""
-    from aevnmt_tf.data import load_training_data
+    from aevnmt_tf.data.training_data import load_training_data
 
     memory_before = machine.peak_memory_mb()
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -86,7 +86,8 @@ def measure(prepared) -> dict:
 
 def _tokenising(prepared) -> dict:
     """How fast the tokenizers alone are, on the first corpus."""
-    from aevnmt_tf.data import encode_pairs, read_pairs
+    from aevnmt_tf.data.pair_encoding import encode_pairs
+    from aevnmt_tf.data.pairs import read_pairs
 
     hp = prepared.hp
     prefix = hp.train_prefix if isinstance(hp.train_prefix, str) else hp.train_prefix[0]

@@ -62,7 +62,7 @@ def measure(prepared, *, steps: int, warm_up: int, profiled: bool) -> dict:
     """
     import tensorflow as tf
 
-    from aevnmt_tf.data import load_training_data
+    from aevnmt_tf.data.training_data import load_training_data
     from aevnmt_tf.training import train_step
 
     hp, x, y = prepared.hp, prepared.x_tokenizer, prepared.y_tokenizer
