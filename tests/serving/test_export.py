@@ -176,7 +176,7 @@ def test_weights_that_change_while_they_are_loaded(run, tmp_path, monkeypatch):
         return loaded
 
     monkeypatch.setattr(translator, "load", slow)
-    with pytest.raises(UserError, match="got new weights while they were loaded: run the same"):
+    with pytest.raises(UserError, match="saved a new checkpoint during the export: run the same"):
         exporting.export_runs([copy], tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
@@ -288,7 +288,7 @@ def test_flags_reach_the_model(run, tmp_path, monkeypatch, capsys):
             batching=options["batching"],
             runs=options["runs"],
         )
-        return exporting.Exported(Path(export_dir) / "4", described, 0)
+        return exporting.Exported(Path(export_dir) / "4", described)
 
     monkeypatch.setattr(exporting, "export", fake)
     words = (
