@@ -255,7 +255,7 @@ ELSEWHERE = {
     "serving/test_signatures.py": ("every signature is exported", "serving/saved_model"),
     "serving/test_batching.py": (
         "they make batches",
-        "serving/batching_file serving/large_requests",
+        "serving/batching_file serving/request_parts",
     ),
     "serving/test_grpc_service.py": (
         "messages of gRPC",

@@ -280,7 +280,8 @@ class Versions:
         self._failed.pop(number, None)
         version.loaded = servable
         version.queues = {
-            name: self._batcher.queue(
+            name: Queue(
+                self._batcher,
                 partial(servable.run, name),
                 batching,
                 max_words=self._options.max_batch_words,
@@ -309,7 +310,7 @@ class Versions:
             self._changed.notify_all()
             self._changed.wait_for(lambda: version.num_requests == 0)
         for queue in version.queues.values():
-            self._batcher.remove(queue)
+            queue.close()
         with self._changed:
             version.queues, version.loaded = {}, None
             version.state = "END"

@@ -103,7 +103,10 @@ def _registered():
             "input source of serving_default must have",
         ),
         (lambda s: _first(s.outputs["length"], 4), "must have any number of rows, not 4"),
-        (lambda s: s.outputs["text_bytes"].CopyFrom(s.outputs["length"]), "named *_bytes as base64"),
+        (
+            lambda s: s.outputs["text_bytes"].CopyFrom(s.outputs["length"]),
+            "named *_bytes as base64",
+        ),
     ],
 )
 def test_inputs_and_outputs(tmp_path, change, sentence):
