@@ -10,6 +10,7 @@ that watches D can load it.
 
 import shlex
 import sys
+from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, next_commands, settings
@@ -43,7 +44,7 @@ def parser() -> command.Parser:
         "--example", metavar="TEXT", help="source sentence that the web page offers to try"
     )
     rules.add_flags(p, ["search"], owner="serving_default and nbest")
-    group = p.add_argument_group("fixed at export")
+    group: Any = p.add_argument_group("fixed at export")
     for name, about in SIZES.items():
         group.add_argument(f"--{name}", type=flags.positive, metavar="N", help=about)
     rules.add_flags(group, rules.DRAWING, owner="sample, mbr")

@@ -266,7 +266,6 @@ ELSEWHERE = {
         "serving/predictions serving/server serving/servable serving/server_options "
         "serving/status",
     ),
-    "serving/test_server_metrics.py": ("both count requests", "serving/access_log"),
     "serving/test_versions.py": ("a version is warm before it answers", "serving/warmup"),
 }
 

@@ -72,7 +72,7 @@ def export_runs(
     if loaded.hp.model_type == "vae" or loaded.hp.language_model:
         setting = "language_model true" if loaded.hp.language_model else "model_type vae"
         raise UserError(f"{runs[0]} has {setting}, so it does not translate: cannot export it.")
-    files = {model_card.FILE: model_card.text(runs, usage=_USAGE).encode()}
+    files = {Path(model_card.FILE): model_card.text(runs, usage=_USAGE).encode()}
     if loaded.hp.text_pipeline == "moses":
         for path in sorted((Path(runs[0]) / run_directory.TEXT).glob("moses.*")):
             files[export_record.TEXT_FOLDER / path.name] = path.read_bytes()
