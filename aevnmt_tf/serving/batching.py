@@ -33,15 +33,10 @@ NEVER = float("inf")
 
 
 class Queue:
-    """The requests that wait for one signature.
+    """The requests that wait for one signature, whose function is `run`.
 
-    Args:
-        batcher: runs the batches.
-        run: the function of the signature.
-        batching: how to batch requests.
-        max_words: limit of rows x words of the longest row x width in a batch.
-        width: hypotheses per row.
-        observe: called after each batch.
+    A batch has at most `max_words`: rows x words of the longest row x hypotheses per row
+    (`width`). `observe` is called after each batch.
     """
 
     def __init__(
@@ -70,14 +65,10 @@ class Queue:
             self._batcher.queues.remove(self)
 
     def submit(self, inputs: Arrays, *, words: np.ndarray) -> Future:
-        """Queue a request of at least one row and return the future of its outputs.
+        """Queue a request with its number of words per row; return the future of its outputs.
 
         A request that is larger than a batch runs in several batches. Raises RequestError if
         the queue is full.
-
-        Args:
-            inputs: arrays by name.
-            words: the number of words per row.
         """
         words = np.maximum(words, 1)
         with self._batcher.changed:

@@ -96,12 +96,7 @@ def write(folder: Path, batching: Batching) -> None:
 
 
 def read(folder: Path, **changes: int) -> Batching:
-    """Return the settings of a SavedModel's file, or the defaults if there is none.
-
-    Args:
-        folder: the folder of the SavedModel.
-        changes: fields of Batching that override the file.
-    """
+    """Return the settings of a SavedModel's file, or the defaults, with changes."""
     path = folder / FILE
     try:
         content = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -18,16 +18,9 @@ DEMO_EXAMPLE = "I like the cake."
 
 
 def describe(translator, signatures, *, choices, batching, runs=(), example=None) -> dict:
-    """Return the content of the file.
+    """Return the content of the file; `runs` are the descriptions of `describe_run`.
 
-    Args:
-        translator: the translator that is exported.
-        signatures: signatures.Signature by name.
-        choices: signatures.Choices.
-        batching: batching_file.Batching.
-        runs: the descriptions of `describe_run`.
-        example: source sentence that the web page offers; None: a sentence of the demo corpus
-            for models of that corpus.
+    By default, models of the demo corpus have an `example`: a source sentence for the web page.
     """
     hp = translator.hp
     forms = text_forms(translator)

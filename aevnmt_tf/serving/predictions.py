@@ -33,20 +33,10 @@ async def predict(
     logged: LoggedRequest,
     gone: asyncio.Future | None = None,
 ) -> Arrays:
-    """Return the outputs of a request.
+    """Return the outputs of a request of `size` bytes, whose inputs `read` returns.
 
-    When the client disconnects or the deadline passes, batches of the request that have not
-    started are dropped. Running batches are stopped if no other request needs them.
-
-    Args:
-        version: the version that answers.
-        signature: the signature to run.
-        read: returns the inputs.
-        size: bytes of the request.
-        timeout: seconds until the deadline.
-        options: the limits.
-        logged: gets what is known about the request.
-        gone: is done when the client has disconnected.
+    When the client disconnects (`gone`) or the deadline passes, batches of the request that
+    have not started are dropped. Running batches are stopped if no other request needs them.
     """
 
     def admit() -> tuple[Arrays, np.ndarray]:

@@ -38,11 +38,7 @@ class Budget:
 
 
 class Answer(Future):
-    """The outputs of a request, which arrive in parts.
-
-    Args:
-        places: the numbers of the rows of each part.
-    """
+    """The outputs of a request, in parts whose rows have the numbers `places`."""
 
     def __init__(self, places: Sequence[np.ndarray]):
         super().__init__()
@@ -94,11 +90,7 @@ def split(
 ) -> list[Part]:
     """Return the parts of a request that each fit into a batch, shortest rows first.
 
-    Args:
-        inputs: arrays by name.
-        words: the number of words per row.
-        budget: the limits of a batch.
-        clock: of fair queueing; the tag of a part adds the cost of the parts up to it.
+    The tag of a part is the clock plus the cost of all parts up to it.
     """
     places = _places(words, budget)
     answer, now, parts = Answer(places), time.monotonic(), []

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Scope
+from starlette.types import ASGIApp
 
 from aevnmt_tf.serving import json_tensors, predictions, protos
 from aevnmt_tf.serving.access import AccessCheck
@@ -30,6 +30,11 @@ from aevnmt_tf.serving.status import RequestError, invalid, no_such_method
 from aevnmt_tf.serving.versions import Versions
 
 PAGE = Path(__file__).parent / "page"
+_to_dict = partial(
+    json_format.MessageToDict,
+    preserving_proto_field_name=True,
+    always_print_fields_with_no_presence=True,
+)
 
 # As in TensorFlow Serving.
 _WHICH = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
@@ -95,7 +100,7 @@ def app(versions: Versions, *, token: bytes | None = None) -> ASGIApp:
             Mount("/v1", api),
             Mount("/V1", api),
             Route("/", lambda request: FileResponse(PAGE / "index.html")),
-            Mount("/page", _PageFiles(directory=PAGE)),
+            Mount("/page", StaticFiles(directory=PAGE)),
         ],
         exception_handlers={
             HTTPException: not_found,
@@ -105,15 +110,6 @@ def app(versions: Versions, *, token: bytes | None = None) -> ASGIApp:
     )
     made.router.redirect_slashes = False
     return AccessCheck(made, versions.options, token)
-
-
-class _PageFiles(StaticFiles):
-    """The files for browsers; the folder is also a Python package."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        if Path(path).suffix not in (".html", ".css", ".js", ".svg"):
-            raise HTTPException(404)
-        return await super().get_response(path, scope)
 
 
 class Api:
@@ -142,28 +138,19 @@ class Api:
                     raise invalid("Missing model name in request.")
                 return _json({"models": [self._versions.model_name]})
             which = _which(match)
-            return self._metadata(which) if match["metadata"] else self._status(which)
+            if match["metadata"]:
+                return self._metadata(which)
+            return _json(_to_dict(protos.status(self._versions.states(**which))))
         raise invalid(f"Malformed request: {request.method} {path[:LONGEST_QUOTE]}")
 
-    def _status(self, which: dict[str, Any]) -> Response:
-        response = protos.status(self._versions.states(**which))
-        return _json(
-            json_format.MessageToDict(response, always_print_fields_with_no_presence=True)
-        )
-
     def _metadata(self, which: dict[str, Any]) -> Response:
-        to_dict = partial(
-            json_format.MessageToDict,
-            preserving_proto_field_name=True,
-            always_print_fields_with_no_presence=True,
-        )
         with self._versions.using(**which) as version:
             spec = protos.spec(which["name"], version.number)
-            metadata = {"signature_def": to_dict(protos.signatures(version))}
+            metadata = {"signature_def": _to_dict(protos.signatures(version))}
             # TensorFlow Serving does not describe the kind of text.
             if version.servable.text:
                 metadata["text"] = version.servable.text
-        return _json({"model_spec": to_dict(spec), "metadata": metadata})
+        return _json({"model_spec": _to_dict(spec), "metadata": metadata})
 
     async def _predict(
         self, request: Request, which: dict[str, Any], logged: LoggedRequest

@@ -60,10 +60,8 @@ def export_runs(
         runs: out_dirs of training runs.
         export_dir: the folder of all versions.
         checkpoint: as in translator.load.
-        version: its number; None: the next free number.
-        batching: a batching_file.Batching; None: the default.
+        version: as in `export`, like `batching` and `example`.
         overrides: settings to change, such as beam_width.
-        example: source sentence that the web page offers.
         options: as in signatures.Choices.of.
     """
     export_folder.choose(export_dir, version)  # before the slow part

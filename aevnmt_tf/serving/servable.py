@@ -114,13 +114,7 @@ class Servable:
         inputs: Mapping[str, np.ndarray],
         abandoned: Future | None = None,
     ) -> dict[str, np.ndarray]:
-        """Run a signature; strings are arrays of bytes objects.
-
-        Args:
-            signature: its name.
-            inputs: arrays by name.
-            abandoned: stops the run when it is cancelled.
-        """
+        """Run a signature until `abandoned` is cancelled; strings are bytes objects."""
         specs = self.signatures[signature].inputs
         tensors = {
             name: tf.constant(array, dtype=specs[name].dtype) for name, array in inputs.items()

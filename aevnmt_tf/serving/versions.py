@@ -195,9 +195,7 @@ class Versions:
     def _update(self, found: Mapping[int, Path], *, is_first: bool = False) -> list[str]:
         """Load the versions that should be served; return new problems.
 
-        Args:
-            found: the folders of the versions that exist.
-            is_first: do not wait until the files of a version have stopped changing.
+        Except for the first version, wait until the files of a version stop changing.
         """
         problems: list[str] = []
         for number in sorted(found, reverse=True):
@@ -226,10 +224,7 @@ class Versions:
     def _load(self, number: int, path: Path, problems: list[str]) -> bool:
         """Load and warm up a version; return whether it is served.
 
-        Args:
-            number: of the version.
-            path: its folder.
-            problems: gets the problem if there is one that was not reported before.
+        Adds to `problems`, unless the problem is the same as before.
         """
         if number in self._versions and self._versions[number].loaded is not None:
             return True
