@@ -56,13 +56,8 @@ def export_runs(
 ) -> Exported:
     """Export the model of a run, or an ensemble of several.
 
-    Args:
-        runs: out_dirs of training runs.
-        export_dir: the folder of all versions.
-        checkpoint: as in translator.load.
-        version: as in `export`, like `batching` and `example`.
-        overrides: settings to change, such as beam_width.
-        options: as in signatures.Choices.of.
+    `overrides` are settings to change, such as beam_width. `options` are those of
+    signatures.Choices.of. For `checkpoint`, see translator.load; for the rest, see `export`.
     """
     export_folder.choose(export_dir, version)  # before the slow part
     runs = list(runs)

@@ -83,11 +83,9 @@ class Servable:
     def __init__(self, folder: Path):
         self.folder = folder
         model = op_check.read(folder)
-        graphs = [one for one in model.meta_graphs if "serve" in one.meta_info_def.tags]
-        if not graphs:
-            raise invalid(f"{folder / op_check.MODEL_FILE} has no graph for serving.")
-        self.signature_defs = dict(graphs[0].signature_def)
-        self._model = tf.saved_model.load(str(folder), tags=["serve"])
+        self._model = tf.saved_model.load(str(folder), tags=["serve"])  # or an error
+        graph = next(one for one in model.meta_graphs if "serve" in one.meta_info_def.tags)
+        self.signature_defs = dict(graph.signature_def)
         self._functions = dict(self._model.signatures)
         self.signatures = {
             name: ServedSignature(name, _forms(one.inputs), _forms(one.outputs))

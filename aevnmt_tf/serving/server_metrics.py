@@ -6,9 +6,7 @@ access log has one line of JSON per prediction and never contains text of users.
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import json
-import platform
 import re
 import sys
 import time
@@ -20,6 +18,7 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 import aevnmt_tf
+from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import status
 from aevnmt_tf.serving.batching import Observe
@@ -34,11 +33,16 @@ _QUEUE_MICROSECONDS = tuple(100 * 1.2**power for power in range(52))
 _ROWS = tuple(2**power for power in range(14))
 _WHOSE = ("model_name", "signature", "version")
 _WARMUP = ("model_path", "status")
+_PREFIX = ":tensorflow:serving:"
 _SESSION = "batching_session:"
 
-# Name -> description, labels, and the buckets of histograms; the others are counters.
-_SERVING: dict[str, tuple[str, tuple[str, ...], Sequence[float] | None]] = {
-    "request_count": ("Requests.", (*_WHOSE, "status"), None),
+# TensorFlow Serving's metrics: description, labels and, of histograms, buckets.
+_COUNTERS = {
+    "request_count": ("Requests.", (*_WHOSE, "status")),
+    f"{_SESSION}wrapped_run_count": ("Batches.", _WHOSE),
+    "model_warmup_records_read": ("Warm-up requests.", _WARMUP),
+}
+_HISTOGRAMS = {
     "request_latency": (
         "Microseconds per request.",
         (*_WHOSE, "API", "entrypoint"),
@@ -49,9 +53,7 @@ _SERVING: dict[str, tuple[str, tuple[str, ...], Sequence[float] | None]] = {
     f"{_SESSION}input_batch_size": ("Rows per batch.", _WHOSE, _ROWS),
     f"{_SESSION}processed_batch_size": ("Rows per batch, with padding.", _WHOSE, _ROWS),
     f"{_SESSION}padding_size": ("Padding.", (*_WHOSE, "execution_batch_size"), _ROWS),
-    f"{_SESSION}wrapped_run_count": ("Batches.", _WHOSE, None),
     "model_warmup_latency": ("Microseconds per warm-up.", _WARMUP, _MICROSECONDS),
-    "model_warmup_records_read": ("Warm-up requests.", _WARMUP, None),
 }
 
 
@@ -69,47 +71,27 @@ class LoggedRequest:
 
 
 class ServerMetrics:
-    """The metrics and the access log of one server.
-
-    Args:
-        model_name: a label of most metrics.
-        access_log: file to append to; -: stderr; None: no log.
-    """
+    """The metrics of one server, and its access log: a file, - for stderr, or None."""
 
     def __init__(self, model_name: str, access_log: str | None = None):
         self._model_name = model_name
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
         self._serving: dict[str, Any] = {}
-        for name, (description, labels, buckets) in _SERVING.items():
-            more: dict[str, Any] = {} if buckets is None else {"buckets": buckets}
-            kind = Counter if buckets is None else Histogram
-            self._serving[name] = kind(
-                f":tensorflow:serving:{name}",
-                description,
-                labels,
-                registry=self._registry,
-                **more,
+        for name, (about, labels) in _COUNTERS.items():
+            self._serving[name] = Counter(f"{_PREFIX}{name}", about, labels, registry=registry)
+        for name, (about, labels, buckets) in _HISTOGRAMS.items():
+            self._serving[name] = Histogram(
+                f"{_PREFIX}{name}", about, labels, buckets=buckets, registry=registry
             )
-        self._queue = Gauge(
-            "aevnmt_queue_length",
-            "Parts of requests that wait.",
-            _WHOSE,
-            registry=self._registry,
-        )
-        versions = {
-            "aevnmt_tf": aevnmt_tf.__version__,
-            "tensorflow": importlib.metadata.version("tensorflow"),
-            "python": platform.python_version(),
-        }
-        Gauge("aevnmt_build_info", "Versions.", list(versions), registry=self._registry).labels(
-            **versions
-        ).set(1)
-        self._log: IO[str] | None = None
-        if access_log is not None:
+        about = "Parts of requests that wait."
+        self._queue = Gauge("aevnmt_queue_length", about, _WHOSE, registry=registry)
+        versions = machine.versions(["tensorflow"], own=aevnmt_tf.__version__)
+        info = Gauge("aevnmt_build_info", "Versions.", list(versions), registry=registry)
+        info.labels(**versions).set(1)
+        self._log: IO[str] | None = sys.stderr if access_log == "-" else None
+        if access_log not in (None, "-"):
             try:
-                self._log = (
-                    sys.stderr if access_log == "-" else open(access_log, "a", encoding="utf-8")
-                )
+                self._log = open(access_log, "a", encoding="utf-8")
             except OSError as error:
                 raise UserError(
                     f"--access_log: cannot write {access_log}: {error.strerror}."

@@ -132,8 +132,7 @@ class ServerOptions:
 
     def check_lines(self, number: int) -> None:
         """Refuse a request with too many lines."""
-        if number > self.max_lines:
-            raise invalid(f"A request may have up to {self.max_lines} lines, not {number}.")
+        _check("A request", number, "lines", most=self.max_lines)
 
     def check_inputs(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Refuse too many and too long lines."""
@@ -141,27 +140,22 @@ class ServerOptions:
             self.check_lines(len(array))
             if array.dtype == object:
                 longest = max(map(len, array.ravel()), default=0)
-                if longest > self.max_line_bytes:
-                    raise invalid(
-                        f"A line of {name} may have up to {self.max_line_bytes} bytes, not "
-                        f"{longest}."
-                    )
+                _check(f"A line of {name}", longest, "bytes", most=self.max_line_bytes)
 
     def check_words(self, words: np.ndarray) -> None:
         """Refuse a request that would take too long."""
-        if words.sum() > self.max_request_words:
-            raise invalid(
-                f"A request may have up to {self.max_request_words} subwords, not "
-                f"{words.sum()}: send fewer or shorter lines."
-            )
+        _check("A request", int(words.sum()), "subwords", most=self.max_request_words)
 
     def check_reply(self, number: int) -> None:
         """Refuse an answer that would hold up all others."""
-        if number > self.max_reply_values:
-            raise invalid(
-                f"An answer may have up to {self.max_reply_values} values, not {number}: send "
-                "fewer or shorter lines."
-            )
+        _check("An answer", number, "values", most=self.max_reply_values)
+
+
+def _check(what: str, number: int, unit: str, *, most: int) -> None:
+    if number > most:
+        raise invalid(
+            f"{what} may have up to {most} {unit}, not {number}: send fewer or shorter lines."
+        )
 
 
 def read_file(flag: str, path: str) -> bytes:

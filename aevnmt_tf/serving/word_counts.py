@@ -50,11 +50,10 @@ class WordCounter:
                 counts = np.maximum(counts, found)
         return counts + 1
 
-    def _count(self, line: bytes | str) -> int:
-        encoded = line.encode() if isinstance(line, str) else line
-        if len(encoded) > BYTES_PER_WORD * self._most:
+    def _count(self, line: bytes) -> int:
+        if len(line) > BYTES_PER_WORD * self._most:
             return self._most  # do not tokenise it; it may be spaces with words at the end
-        text = encoded.decode("utf-8", errors="replace")
+        text = line.decode("utf-8", errors="replace")
         if not self._processors:
             return min(len(text.split()), self._most)
         return min(max(len(one.encode(text)) for one in self._processors), self._most)

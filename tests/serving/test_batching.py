@@ -389,3 +389,14 @@ def test_filler_rows_keep_to_the_budget(batcher, double):
     submit(queue, "a", "b", "c", words=[10, 10, 10]).result(60)
     submit(queue, "a", "b", "c", words=[5, 5, 5]).result(60)
     assert [len(call) for call in double.calls] == [3, 4]
+
+
+def test_the_rest_of_a_request_that_failed_does_not_run(batcher, double):
+    queue = Queue(batcher, double, params())
+    hold(queue, double)
+    bad = submit(queue, "bad", *"abcdefgh")
+    double.go.set()
+    with pytest.raises(RequestError, match="a bad row"):
+        bad.result(60)
+    assert submit(queue, "last").result(60)["y"].tolist() == ["lastlast"]
+    assert double.calls == [["first"], ["bad", "a", "b", "c"], ["last"]]
