@@ -14,7 +14,8 @@ setup(
         "aevnmt_tf.shipped_hparams.plans": "hparams/plans",
     },
     package_data={
-        "": ["*.html", "*.css", "*.js", "*.svg", "*.json", "*.txt", "*.proto", "py.typed"],
+        "": ["*.json", "*.txt", "*.proto", "py.typed"],
         "aevnmt_tf.data": ["demo/*.bz2"],
+        "aevnmt_tf.serving": ["page/*"],
     },
 )

@@ -10,13 +10,20 @@ that watches D can load it.
 
 import shlex
 import sys
+from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, next_commands, settings
 from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.translator import rules
 
-SETTINGS = ("beam_width", "length_penalty_weight")  # of the run, those with a declaration
+SIZES = {
+    "n_best": "translations of the nbest signature (default: 5, or as many as it finds)",
+    "num_samples": "translations of the sample signature (default: 5)",
+    "samples": "draws of z of the score signature (default: 10)",
+    "mbr_samples": "samples that the mbr signature chooses from (default: 30)",
+}
+SETTINGS = ("beam_width", "length_penalty_weight")
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
 
 
@@ -37,55 +44,25 @@ def parser() -> command.Parser:
         "--example", metavar="TEXT", help="source sentence that the web page offers to try"
     )
     rules.add_flags(p, ["search"], owner="serving_default and nbest")
-    _add_sizes(p)
-    _add_settings(p)
-    settings.add_flags(p, Batching)
-    return p
-
-
-def _add_sizes(p):
-    group = p.add_argument_group("fixed at export")
-    group.add_argument(
-        "--n_best",
-        type=flags.positive,
-        metavar="N",
-        help="translations of the nbest signature (default: 5)",
-    )
-    group.add_argument(
-        "--num_samples",
-        type=flags.positive,
-        default=5,
-        metavar="N",
-        help="translations of the sample signature (default: 5)",
-    )
-    group.add_argument(
-        "--samples",
-        type=flags.positive,
-        default=10,
-        metavar="S",
-        help="draws of z of the score signature (default: 10)",
-    )
-    group.add_argument(
-        "--mbr_samples",
-        type=flags.positive,
-        default=30,
-        metavar="N",
-        help="samples that mbr chooses among (default: 30)",
-    )
+    group: Any = p.add_argument_group("fixed at export")
+    for name, about in SIZES.items():
+        group.add_argument(f"--{name}", type=flags.positive, metavar="N", help=about)
     rules.add_flags(group, rules.DRAWING, owner="sample, mbr")
-
-
-def _add_settings(p):
     group = p.add_argument_group("settings of the run that may be changed")
     for name in SETTINGS:
         settings.add_flag(group, hparams.SETTINGS[name])
     flags.add_lengths(group)
+    settings.add_flags(p, Batching)
+    return p
 
 
 def run(args) -> int:
     """Export and return the exit code."""
     from aevnmt_tf.serving import saved_model
 
+    sizes = _given(args, SIZES)
+    if "samples" in sizes:
+        sizes["score_samples"] = sizes.pop("samples")
     exported = saved_model.export_runs(
         args.model,
         args.export_dir,
@@ -94,12 +71,9 @@ def run(args) -> int:
         example=args.example,
         batching=Batching.of(settings.given(args, Batching)),
         overrides={**rules.given(args, SETTINGS), **_given(args, LENGTHS)},
-        num_samples=args.num_samples,
-        mbr_samples=args.mbr_samples,
-        score_samples=args.samples,
         sampling=rules.given(args, rules.DRAWING),
         **rules.given(args, ("search",)),
-        **_given(args, ("n_best",)),
+        **sizes,
     )
     print("\n".join(_lines(args, exported)))
     return 0
@@ -111,7 +85,7 @@ def _given(args, names):
 
 
 def _lines(args, exported):
-    """Return what to say in the end."""
+    """Yield a summary of the export, and what to run next."""
     described = exported.manifest
     yield f"written: {exported.folder}"
     for one in described["runs"]:
@@ -123,10 +97,8 @@ def _lines(args, exported):
         yield f"  {name} {form['lang']}: {form['note']}"
     yield "signatures:"
     for name, signature in described["signatures"].items():
-        sides = (signature["inputs"], signature["outputs"])
-        inputs, outputs = (", ".join(side) for side in sides)
+        inputs, outputs = (", ".join(signature[side]) for side in ("inputs", "outputs"))
         yield f"  {name:16} {inputs} -> {outputs}"
-    yield f"warm-up requests: {exported.num_warmup_requests}"
     if exported.warning:
         yield f"warning: {exported.warning}"
     folder = shlex.quote(args.export_dir)
@@ -140,7 +112,7 @@ def _lines(args, exported):
 
 
 def main(argv=None) -> int:
-    """`aevnmt export`."""
+    """Run the command and return its exit code."""
     return command.main(run, parser=parser(), argv=argv)
 
 

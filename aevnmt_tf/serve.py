@@ -32,7 +32,7 @@ def parser() -> command.Parser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes; return the exit code."""
+    """Serve until a signal; return the exit code."""
     options = ServerOptions(Path(args.export_dir), **settings.given(args, ServerOptions))
     machine.one_thread_per_operation()
 
@@ -53,16 +53,16 @@ def _say(server: "Server") -> None:
         text = version.servable.text
     print(f"serving {options.model_name}, version {version.number} of {options.export_dir}")
     for name, side in (("takes", "source"), ("gives", "target")):
-        if isinstance(form := text.get(side), dict):
-            print(f"{name}       {form.get('lang')}: {form.get('note')}")
+        if form := text.get(side):
+            print(f"{name}       {form['lang']}: {form['note']}")
     print(f"signatures  {names}")
     print(f"page        {server.url}/")
     print(f"REST        {server.url}/v1/models/{options.model_name}:predict")
     print(f"gRPC        {options.host}:{server.grpc_port}", flush=True)
 
 
-def _report(sentence: str) -> None:
-    print(f"aevnmt serve: {sentence}", file=sys.stderr, flush=True)
+def _report(message: str) -> None:
+    print(f"aevnmt serve: {message}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

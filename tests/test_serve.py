@@ -204,7 +204,10 @@ def ask_until(client, url):
             "--max_request_bytes: ",
         ),
         (["--export_dir", "{tmp}", "--poll_seconds", "0"], "--poll_seconds: "),
-        (["--export_dir", "{tmp}", "--model_name", "a/b"], "--model_name: must be letters"),
+        (
+            ["--export_dir", "{tmp}", "--model_name", "a/b"],
+            "--model_name: must consist of letters",
+        ),
         (["--export_dir", "{tmp}", "--max_bach_size", "4"], "did you mean --max_batch_size"),
     ],
 )

@@ -1,5 +1,1 @@
-"""The model behind a port: what is exported, and the server that answers with it.
-
-export.py writes a SavedModel that needs nothing of this package; signatures.py says what can be
-asked of it.
-"""
+"""The export of a model as a SavedModel that does not need this package, and a server."""

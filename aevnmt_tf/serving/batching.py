@@ -1,15 +1,15 @@
-"""Merges concurrent requests along their first axis and runs them together.
+"""Batches concurrent requests along their first axis.
 
-Every function of every version has a queue of its own; the threads that run the batches are
-shared. A batch starts when it is full, or when its oldest request has waited long enough.
+Each signature of each version has its own queue. All queues share the threads that run batches.
+A batch starts when it is full, or when its oldest request has waited long enough.
 
-Requests share the threads fairly: self-clocked fair queueing (Golestani, 1994). A part's tag is
-the clock at its arrival plus the cost of the request's parts up to it; the lowest tag runs
-first, and the clock is the tag of what runs. So a short request waits for what is running, not
-for all parts of a large one, and a large one is passed by a bounded amount of work.
+The threads are shared by self-clocked fair queueing (Golestani, 1994). The tag of a part is the
+clock at its arrival plus the cost of all parts of its request up to this one. The part with the
+lowest tag runs first, and its tag becomes the clock. Thus a short request waits for the batches
+that are running, not for all parts of a large request, and only a bounded amount of work can
+overtake a large request.
 """
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,38 +18,26 @@ from operator import attrgetter
 
 import numpy as np
 
-from aevnmt_tf.serving import large_requests, status
+from aevnmt_tf.serving import request_parts, status
 from aevnmt_tf.serving.batching_file import Batching
-from aevnmt_tf.serving.large_requests import Arrays, Budget
+from aevnmt_tf.serving.request_parts import Arrays, Budget, Part
 
-# From inputs to outputs; the future is cancelled when nobody waits for them any more.
+# Maps inputs to outputs; the future is cancelled when no client waits for them any longer.
 Run = Callable[[Arrays, Future], Arrays]
-# Rows and padded rows, the seconds that its parts have waited, and the seconds that it took.
+# Gets rows, rows with padding, the seconds that each part waited, and the seconds of the run.
 Observe = Callable[[int, int, Sequence[float], float], None]
-# One thread of several is kept free of rows with more words, so that short ones need not wait.
+# If there are several threads, one of them never runs rows with more words.
 LONG = 100
 UNLIMITED = 2**62
-
-
-@dataclasses.dataclass(eq=False)
-class _Part:
-    """The rows of one request that run together."""
-
-    inputs: Arrays
-    rows: int
-    shortest: int
-    longest: int
-    tag: float
-    arrival: float
-    future: Future = dataclasses.field(default_factory=Future)
-
-    @property
-    def row_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {name: array.shape[1:] for name, array in self.inputs.items()}
+NEVER = float("inf")
 
 
 class Queue:
-    """The requests that wait for one function."""
+    """The requests that wait for one signature, whose function is `run`.
+
+    A batch has at most `max_words`: rows x words of the longest row x hypotheses per row
+    (`width`). `observe` is called after each batch.
+    """
 
     def __init__(
         self,
@@ -57,101 +45,79 @@ class Queue:
         run: Run,
         batching: Batching,
         *,
-        budget: Budget,
+        max_words: int = UNLIMITED,
+        width: int = 1,
         observe: Observe | None = None,
     ):
         self.batching = batching
-        self.budget = budget
+        self.budget = Budget(batching.max_batch_size, max_words, width)
         self._timeout = batching.batch_timeout_micros / 1e6
         self._batcher = batcher
         self._run = run
         self._observe = observe
-        self._parts: list[_Part] = []  # by tag
-        self._rows = self._cost = 0
+        self._parts: list[Part] = []  # by tag
+        with batcher.changed:
+            batcher.queues.append(self)
+
+    def close(self) -> None:
+        """Remove an empty queue from the batcher."""
+        with self._batcher.changed:
+            self._batcher.queues.remove(self)
 
     def submit(self, inputs: Arrays, *, words: np.ndarray) -> Future:
-        """Queue a request; the future gives its outputs or its own error.
+        """Queue a request with its number of words per row; return the future of its outputs.
 
-        One that is larger than a batch runs in several. Raises RequestError at once where the
-        queue is full.
-
-        Args:
-            inputs: of at least one row.
-            words: how many words each row has.
+        A request that is larger than a batch runs in several batches. Raises RequestError if
+        the queue is full.
         """
         words = np.maximum(words, 1)
-        places = large_requests.split(words, self.budget)
         with self._batcher.changed:
             if self._batcher.closed:
-                raise status.RequestError("UNAVAILABLE", "the server is stopping")
-            parts = self._cut(inputs, words, places)
+                raise status.RequestError("UNAVAILABLE", "The server is stopping.")
+            clock = self._batcher.clock
+            parts = request_parts.split(inputs, words=words, budget=self.budget, clock=clock)
             if self._is_full(parts):
-                self._forget_cancelled()
+                self._parts = [part for part in self._parts if not part.answer.done()]
             if self._is_full(parts):
                 raise status.RequestError(
                     "RESOURCE_EXHAUSTED",
                     "The batch scheduling queue to which this task was submitted is full",
                 )
-            self._set(sorted([*self._parts, *parts], key=attrgetter("tag")))
+            self._parts = sorted([*self._parts, *parts], key=attrgetter("tag"))
             self._batcher.changed.notify()
-        if len(parts) == 1:
-            return parts[0].future
-        return large_requests.join([part.future for part in parts], places)
+        return parts[0].answer
 
     def __len__(self) -> int:
         """Return how many parts of requests wait."""
         return len(self._parts)
 
-    # The next ones are called with the batcher's lock held.
+    # The next methods are called with the batcher's lock held.
 
-    def _cut(
-        self, inputs: Arrays, words: np.ndarray, places: Sequence[np.ndarray]
-    ) -> list[_Part]:
-        tag, now, parts = self._batcher.clock, time.monotonic(), []
-        for rows in places:
-            few = (
-                {name: array[rows] for name, array in inputs.items()}
-                if len(places) > 1
-                else inputs
-            )
-            shortest, longest = int(words[rows].min()), int(words[rows].max())
-            tag += self.budget.cost(len(rows), longest)
-            parts.append(_Part(few, len(rows), shortest, longest, tag, now))
-        return parts
-
-    def _set(self, parts: list[_Part]) -> None:
-        self._parts = parts
-        self._rows = sum(part.rows for part in parts)
-        self._cost = sum(self.budget.cost(part.rows, part.longest) for part in parts)
-
-    def _is_full(self, more: Sequence[_Part]) -> bool:
-        rows = self._rows + sum(part.rows for part in more)
-        cost = self._cost + sum(self.budget.cost(part.rows, part.longest) for part in more)
+    def _is_full(self, more: Sequence[Part]) -> bool:
+        parts = [*self._parts, *more]
+        most_words = self.batching.max_enqueued_batches * self.budget.words
         return bool(self._parts) and (
-            rows > self.batching.most_rows_waiting
-            or cost > self.batching.max_enqueued_batches * self.budget.words
+            sum(part.rows for part in parts) > self.batching.most_rows_waiting
+            or sum(part.cost for part in parts) > most_words
         )
-
-    def _forget_cancelled(self) -> None:
-        """Free the places of those whose client has gone."""
-        self._set([part for part in self._parts if not part.future.cancelled()])
 
     @property
     def deadline(self) -> float:
-        """When the oldest request has waited long enough."""
-        if self._rows >= self.budget.rows or self._cost >= self.budget.words:
+        """When to start a batch: at once if it is full."""
+        rows = sum(part.rows for part in self._parts)
+        cost = sum(part.cost for part in self._parts)
+        if rows >= self.budget.rows or cost >= self.budget.words:
             return 0.0
-        return min((part.arrival for part in self._parts), default=float("inf")) + self._timeout
+        return min((part.arrival for part in self._parts), default=NEVER) + self._timeout
 
     def first(self, longest: int) -> float:
-        """Return the lowest tag of the parts whose rows have so many words or fewer."""
-        tags = (part.tag for part in self._parts if part.longest <= longest)
-        return next(tags, float("inf"))
+        """Return the lowest tag of the parts whose rows have at most so many words."""
+        return next((part.tag for part in self._parts if part.longest <= longest), NEVER)
 
-    def take(self, most_words: int) -> list[_Part]:
-        """Return the parts of the next batch: the first by tag, and those that fit to it."""
-        batch: list[_Part] = []
-        left: list[_Part] = []
+    def take(self, most_words: int) -> list[Part]:
+        """Return the parts of the next batch: the one with the lowest tag, and what fits."""
+        batch: list[Part] = []
+        left: list[Part] = []
         rows, shortest, longest = 0, UNLIMITED, 0
         for part in self._parts:
             low, high = min(shortest, part.shortest), max(longest, part.longest)
@@ -164,45 +130,46 @@ class Queue:
             )
             if not fits:
                 left.append(part)
-            elif not part.future.cancelled():  # those whose client has gone are left out
+            elif not part.answer.done():
                 batch.append(part)
                 rows, shortest, longest = rows + part.rows, low, high
-        self._set(left)
+        self._parts = left
         if batch:
             self._batcher.clock = max(self._batcher.clock, batch[0].tag)
         return batch
 
-    def run(self, batch: list[_Part]) -> None:
-        """Run a batch and hand out what belongs to each request."""
+    def run(self, batch: list[Part]) -> None:
+        """Run a batch and answer its requests; without the batcher's lock."""
         try:
-            results = self._merged(batch)
-        except BaseException as error:  # whatever it is belongs to a client, not to us
-            if len(batch) > 1:
-                # One bad request must not spoil the others: each gets a batch of its own.
+            outputs = self._merged(batch)
+        except BaseException as error:  # the thread must survive any error
+            if len(batch) == 1:
+                batch[0].answer.fail(error)
+            else:  # run each part alone, so that only the bad request fails
                 for part in batch:
-                    if not part.future.cancelled():
+                    if not part.answer.done():
                         self.run([part])
-            elif batch[0].future.set_running_or_notify_cancel():
-                batch[0].future.set_exception(status.of(error))
             return
-        for part, result in zip(batch, results, strict=True):
-            if part.future.set_running_or_notify_cancel():
-                part.future.set_result(result)
+        end = 0
+        for part in batch:
+            start, end = end, end + part.rows
+            mine = {name: array[start:end] for name, array in outputs.items()}
+            part.answer.add(part.number, mine)
 
-    def _merged(self, batch: list[_Part]) -> list[dict[str, np.ndarray]]:
+    def _merged(self, batch: list[Part]) -> Arrays:
+        """Return the outputs of a batch."""
         start = time.monotonic()
         rows = sum(part.rows for part in batch)
         padded, longest = self.batching.padded(rows), max(part.longest for part in batch)
-        # Copies fill a batch only as far as its budget goes.
+        # Padding must not exceed the budget.
         filler = padded - rows if self.budget.cost(padded, longest) <= self.budget.words else 0
         inputs = {}
         for name in batch[0].inputs:
-            parts = [part.inputs[name] for part in batch]
-            if filler:
-                # As TensorFlow Serving does it: the first row of the last request again.
-                parts.append(np.repeat(parts[-1][:1], filler, axis=0))
-            inputs[name] = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        outputs = self._run(inputs, large_requests.abandoned([part.future for part in batch]))
+            arrays = [part.inputs[name] for part in batch]
+            # As in TensorFlow Serving, padding repeats the first row of the last request.
+            arrays += [arrays[-1][:1]] * filler
+            inputs[name] = np.concatenate(arrays)
+        outputs = self._run(inputs, _abandoned([part.answer for part in batch]))
         for name, array in outputs.items():
             if array.ndim == 0 or len(array) != rows + filler:
                 raise status.RequestError(
@@ -213,22 +180,30 @@ class Queue:
         if self._observe is not None:
             waits = [start - part.arrival for part in batch]
             self._observe(rows, rows + filler, waits, time.monotonic() - start)
-        ends = np.cumsum([part.rows for part in batch])
-        return [
-            {name: array[end - part.rows : end] for name, array in outputs.items()}
-            for part, end in zip(batch, ends, strict=True)
-        ]
+        return outputs
+
+
+def _abandoned(requests: Sequence[Future]) -> Future:
+    """Return a future that is cancelled as soon as no request needs its batch any longer."""
+    made: Future = Future()
+
+    def check(_: Future) -> None:
+        if all(future.done() for future in requests):
+            made.cancel()
+
+    for future in requests:
+        future.add_done_callback(check)
+    return made
 
 
 class Batcher:
     """The threads that run the batches of all queues."""
 
     def __init__(self, *, num_threads: int):
-        # Guards every queue, too.
-        self.changed = threading.Condition()
+        self.changed = threading.Condition()  # also guards the queues
         self.closed = False
         self.clock = 0.0  # of fair queueing
-        self._queues: list[Queue] = []
+        self.queues: list[Queue] = []
         self._num_long = 0  # threads that run long rows
         self._most_long = max(1, num_threads - 1)
         self._threads = [
@@ -238,37 +213,8 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    def queue(
-        self,
-        run: Run,
-        batching: Batching,
-        *,
-        max_words: int = UNLIMITED,
-        width: int = 1,
-        observe: Observe | None = None,
-    ) -> Queue:
-        """Return a new queue for a function.
-
-        Args:
-            run: the function.
-            batching: how its requests are put together.
-            max_words: rows x words of the longest x width in a batch.
-            width: hypotheses per row.
-            observe: called after each batch.
-        """
-        budget = Budget(batching.max_batch_size, max_words, width)
-        queue = Queue(self, run, batching, budget=budget, observe=observe)
-        with self.changed:
-            self._queues.append(queue)
-        return queue
-
-    def remove(self, queue: Queue) -> None:
-        """Forget a queue that is not used any more."""
-        with self.changed:
-            self._queues.remove(queue)
-
     def close(self) -> None:
-        """Finish what waits and end the threads."""
+        """Run the requests that wait, then end the threads."""
         with self.changed:
             self.closed = True
             self.changed.notify_all()
@@ -284,31 +230,30 @@ class Batcher:
                 batch = queue.take(self._most_words)
                 is_long = any(part.longest > LONG for part in batch)
                 self._num_long += is_long
-                # Another thread may take what is left.
-                self.changed.notify()
+                self.changed.notify()  # another thread may run the rest
             if batch:
                 queue.run(batch)
             with self.changed:
                 self._num_long -= is_long
                 if is_long:
                     self.changed.notify_all()
-            # While this thread waits it must not keep a model that is unloaded.
+            # A waiting thread must not keep a model that was unloaded.
             del queue, batch
 
     @property
     def _most_words(self) -> int:
-        """How many words a row of the next batch may have."""
+        """The maximum number of words of a row in the next batch."""
         return LONG if self._num_long >= self._most_long else UNLIMITED
 
     def _next(self) -> Queue | None:
-        """Wait for a queue with a batch to run; None when all is done."""
+        """Wait for a queue with a batch to run; None when the batcher is closed and done."""
         while True:
             now = time.monotonic()
-            open_ = [q for q in self._queues if q.first(self._most_words) < float("inf")]
+            open_ = [queue for queue in self.queues if queue.first(self._most_words) < NEVER]
             ready = [queue for queue in open_ if self.closed or queue.deadline <= now]
             if ready:
                 return min(ready, key=lambda queue: queue.first(self._most_words))
-            if self.closed and not any(map(len, self._queues)):
+            if self.closed and not any(map(len, self.queues)):
                 return None
-            deadline = min((queue.deadline for queue in open_), default=float("inf"))
+            deadline = min((queue.deadline for queue in open_), default=NEVER)
             self.changed.wait(min(deadline - now, threading.TIMEOUT_MAX))

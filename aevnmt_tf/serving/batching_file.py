@@ -1,7 +1,7 @@
-"""batching_params.pbtxt: how a server puts requests together.
+"""batching_params.pbtxt: how a server batches requests.
 
-TensorFlow Serving reads it with --enable_batching --enable_per_model_batching_parameters, all
-but num_batch_threads, which it has for all its models together.
+TensorFlow Serving reads it with --enable_batching --enable_per_model_batching_parameters. It
+ignores num_batch_threads there, which is a setting for all its models together.
 """
 
 import dataclasses
@@ -29,31 +29,32 @@ _NUMBERS = (
     "max_enqueued_batches",
     "num_batch_threads",
 )
-_group = partial(option, group="how a server puts requests together")
+_group = partial(option, group="batching of a server")
 _number = partial(_group, int, at_least=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """How requests are put together: what the file says.
+    """How to batch requests: the content of the file, and `max_queue`.
 
-    `num_batch_threads` is the number of cores where it is None, `allowed_batch_sizes` are then
-    powers of two, and `max_queue`, which is no part of the file, is counted in batches.
+    `max_queue` limits the rows that wait; without it, `max_enqueued_batches` does.
     """
 
-    max_batch_size: int = _number(64, "most rows of a batch")
+    max_batch_size: int = _number(64, "maximum number of rows per batch")
     allowed_batch_sizes: tuple[int, ...] = _number(
         None,
-        "batches are padded to these, the last of which is max_batch_size; without them, to "
-        "powers of two",
+        "sizes to which batches are padded, the last of which is max_batch_size (default: "
+        "powers of two)",
         many=True,
     )
     batch_timeout_micros: int = _group(
-        int, 2000, "how long a request waits for others", at_least=0
+        int, 2000, "how long a request waits for others to join its batch", at_least=0
     )
-    max_enqueued_batches: int = _number(100, "batches that wait before requests are refused")
+    max_enqueued_batches: int = _number(
+        100, "batches that may wait; further requests are refused"
+    )
     num_batch_threads: int = _number(
-        None, "batches computed at a time; without it, one per core of this machine"
+        None, "batches that run concurrently (default: one per core of this machine)"
     )
     max_queue: int | None = None
 
@@ -67,49 +68,41 @@ class Batching:
         object.__setattr__(self, "allowed_batch_sizes", sizes)
         if list(sizes) != sorted(set(sizes)) or sizes[-1] != largest:
             raise UserError(
-                f"allowed_batch_sizes must grow up to max_batch_size, {largest}: "
+                f"allowed_batch_sizes must increase up to max_batch_size, {largest}, not "
                 f"{','.join(map(str, sizes))}."
             )
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Batching":
-        """Return what is given; the largest allowed size is the size of a batch."""
+        """Return these settings; by default the largest allowed size is max_batch_size."""
         sizes = given.get("allowed_batch_sizes")
         return cls(**({"max_batch_size": sizes[-1]} if sizes else {}) | dict(given))
 
     @property
     def most_rows_waiting(self) -> int:
-        """The rows that may wait before requests are refused."""
+        """The number of rows that may wait before requests are refused."""
         return self.max_queue or self.max_enqueued_batches * self.max_batch_size
 
     def padded(self, rows: int) -> int:
-        """Return the number of rows that a batch of so many is run with."""
+        """Return the size to which a batch of so many rows is padded."""
         return min((size for size in self.allowed_batch_sizes if size >= rows), default=rows)
 
 
-def write(folder: Path, batching: Batching) -> Path:
+def write(folder: Path, batching: Batching) -> None:
     """Write the file into the folder of a SavedModel."""
     lines = [f"{name} {{ value: {getattr(batching, name)} }}" for name in _NUMBERS]
     lines += [f"allowed_batch_sizes: {size}" for size in batching.allowed_batch_sizes]
-    path = Path(folder) / FILE
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
+    (folder / FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read(folder: Path, **changes: int) -> Batching:
-    """Return what the file in the folder of a SavedModel says, or the defaults without one.
-
-    Args:
-        folder: of the SavedModel.
-        changes: fields of Batching that are not the file's.
-    """
-    path = Path(folder) / FILE
-    given: dict[str, Any] = {}
+    """Return the settings of a SavedModel's file, or the defaults, with changes."""
+    path = folder / FILE
     try:
-        # A server's file may have settings that mean nothing here.
         content = path.read_text(encoding="utf-8") if path.exists() else ""
+        # The file may have settings that only TensorFlow Serving knows.
         message = text_format.Parse(content, _Parameters(), allow_unknown_field=True)
-        given |= {
+        given: dict[str, Any] = {
             name: getattr(message, name).value for name in _NUMBERS if message.HasField(name)
         }
         if message.allowed_batch_sizes:

@@ -1,4 +1,4 @@
-"""HTTP connections with limits: how many there are, and how long one may be silent."""
+"""HTTP connections with limits on their number and on the time to send a request."""
 
 import asyncio
 from typing import Any
@@ -12,9 +12,9 @@ BUSY = (
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, which it closes when no whole request comes in time.
+    """A connection of uvicorn that is closed if the headers of a request arrive too late.
 
-    `most` and `read_timeout` are set by `limited`.
+    `limited` sets `most` and `read_timeout`.
     """
 
     most = 1000
@@ -22,7 +22,7 @@ class Connection(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, or say that there are too many."""
+        """Accept a connection, or answer 503 if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.most:
             transport.write(BUSY)
@@ -31,7 +31,7 @@ class Connection(H11Protocol):
             self._wait_for_request()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; while they are no request, the time runs."""
+        """Receive bytes; the timer runs until they are a request."""
         if self.cycle is None or self.cycle.response_complete:
             self._wait_for_request()
         super().data_received(data)
@@ -39,12 +39,12 @@ class Connection(H11Protocol):
             self._stop_waiting()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection."""
+        """Stop the timer."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that is not used, even if the client does not read its answer."""
+        """Close an idle connection, even if the client does not read its answer."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -61,6 +61,6 @@ class Connection(H11Protocol):
 
 
 def limited(most: int, read_timeout: float) -> type[Connection]:
-    """Return the class of connections with these limits."""
+    """Return a class of connections with these limits."""
     limits: dict[str, Any] = {"most": most, "read_timeout": read_timeout}
     return type("LimitedConnection", (Connection,), limits)

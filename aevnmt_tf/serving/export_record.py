@@ -1,4 +1,4 @@
-"""assets.extra/manifest.json: where an exported model comes from, what it takes and gives."""
+"""assets.extra/manifest.json: the origin of an exported model, its inputs and outputs."""
 
 import json
 import subprocess
@@ -14,32 +14,13 @@ from aevnmt_tf.translator import line_encoder
 FILE = Path("assets.extra") / "manifest.json"
 TEXT_FOLDER = Path("assets.extra") / "text"
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "tensorflow-serving-api")
-
-
-def write(folder, described) -> Path:
-    """Write the file into the folder of a SavedModel."""
-    path = Path(folder) / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps(described, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    return path
-
-
 DEMO_EXAMPLE = "I like the cake."
 
 
 def describe(translator, signatures, *, choices, batching, runs=(), example=None) -> dict:
-    """Return all that the file says, as JSON has it.
+    """Return the content of the file; `runs` are the descriptions of `describe_run`.
 
-    Args:
-        translator: the translator that is exported.
-        signatures: signatures.Signature by name.
-        choices: signatures.Choices.
-        batching: batching_file.Batching.
-        runs: what `describe_run` says of each run.
-        example: a source sentence for people to try; None: one of the demo corpus for a model
-            of the demo corpus, else none.
+    By default, models of the demo corpus have an `example`: a source sentence for the web page.
     """
     hp = translator.hp
     forms = text_forms(translator)
@@ -47,6 +28,7 @@ def describe(translator, signatures, *, choices, batching, runs=(), example=None
         example = DEMO_EXAMPLE
     if example is not None:
         forms["source"]["example"] = example
+    rules = ("translate", "nbest", "sample", "mbr")
     return {
         "about": f"{hp.model_type} translation model, {hp.src} to {hp.tgt}, of aevnmt_tf",
         "text": forms,
@@ -55,10 +37,9 @@ def describe(translator, signatures, *, choices, batching, runs=(), example=None
         "git": git(),
         "signatures": {name: _signature(one) for name, one in signatures.items()},
         "decoding": {
-            name: vars(getattr(choices, name))
-            for name in ("translate", "nbest", "sample", "mbr")
-        }
-        | {"score_samples": choices.score_samples},
+            **{name: vars(getattr(choices, name)) for name in rules},
+            "score_samples": choices.score_samples,
+        },
         "batching": {
             one.name: getattr(batching, one.name) for one in settings.declared(Batching)
         },
@@ -66,33 +47,32 @@ def describe(translator, signatures, *, choices, batching, runs=(), example=None
     }
 
 
+def _signature(signature):
+    outputs = signature.outputs.items()
+    return {
+        "doc": signature.doc,
+        "inputs": {spec.name: f"{spec.dtype.name} [B]" for spec in signature.inputs},
+        "outputs": {name: f"{shape}: {doc}" for name, (shape, doc) in outputs},
+    }
+
+
 def describe_run(run, *, checkpoint=None) -> dict:
-    """Return which weights of a run are loaded, and how good they were on its development set.
-
-    Args:
-        run: its directory.
-        checkpoint: as in translator.load.
-    """
-    from aevnmt_tf.evaluation import metrics
-
+    """Return which weights of a run are exported, and their dev score."""
     run = Path(run)
     folder = run_directory.find_weights(run, checkpoint=checkpoint)
     step = run_directory.step_of(folder)
-    dev = None
     score = _dev_bleu(run, folder, step)
-    if score is not None:
-        dev = {"bleu": score, "signature": _signature_of_bleu(run, metrics)}
     return {
         "name": run.resolve().name,
         "checkpoint": f"{folder.parent.name}/{folder.name}",
         "step": step,
         "crc32": run_directory.checksum(folder / run_directory.WEIGHTS),
-        "dev": dev,
+        "dev": None if score is None else {"bleu": score, "signature": _bleu_signature(run)},
     }
 
 
 def _dev_bleu(run, folder, step):
-    """Return the dev score of these weights: their own record, else what training reported."""
+    """Return the dev score of these weights; None if there is none."""
     from aevnmt_tf.training import metrics_file
 
     if folder.parent.name == run_directory.AVERAGE:
@@ -102,8 +82,10 @@ def _dev_bleu(run, folder, step):
     return next((score for score in reversed(found) if isinstance(score, int | float)), None)
 
 
-def _signature_of_bleu(run, metrics):
-    """Return what the run has written down, else what the installed sacreBLEU says."""
+def _bleu_signature(run):
+    """Return the signature that the run recorded, or that of the installed sacreBLEU."""
+    from aevnmt_tf.evaluation import metrics
+
     try:
         results = json.loads((run / run_directory.RESULTS).read_text(encoding="utf-8"))
         return results["signatures"]["bleu"]
@@ -112,35 +94,26 @@ def _signature_of_bleu(run, metrics):
 
 
 def text_forms(translator) -> dict:
-    """Return what kind of text the source must be and the translation is."""
+    """Return the kind of text that the model takes and returns."""
     hp = translator.hp
     is_moses = hp.text_pipeline == "moses"
+
+    def form(lang, tokenizer, is_source):
+        note = line_encoder.text_form(tokenizer, is_moses=is_moses, is_source=is_source)
+        if not isinstance(tokenizer, text.VocabularyTokenizer):
+            return {"lang": lang, "form": "raw", "note": note}
+        if is_moses:
+            note = f"{note} (the truecaser and the merges are in {TEXT_FOLDER})"
+        return {"lang": lang, "form": "tokenised", "note": note}
+
     return {
-        "source": {
-            "lang": hp.src,
-            **_form(translator.x_tokenizer, is_moses=is_moses, is_source=True),
-        },
-        "target": {
-            "lang": hp.tgt,
-            **_form(translator.y_tokenizer, is_moses=is_moses, is_source=False),
-        },
+        "source": form(hp.src, translator.x_tokenizer, True),
+        "target": form(hp.tgt, translator.y_tokenizer, False),
     }
 
 
-def _form(tokenizer, *, is_moses, is_source):
-    note = line_encoder.text_form(tokenizer, is_moses=is_moses, is_source=is_source)
-    if not isinstance(tokenizer, text.VocabularyTokenizer):
-        return {"form": "raw", "note": note}
-    if is_moses:
-        note = f"{note} (the truecaser and the merges are in {TEXT_FOLDER})"
-    return {"form": "tokenised", "note": note}
-
-
 def git() -> dict | None:
-    """Return the commit of this package's code and whether files differ.
-
-    None where git knows none.
-    """
+    """Return the commit of this package and whether files differ; None without git."""
     folder = Path(aevnmt_tf.__file__).parent
 
     def ask(*words):
@@ -149,20 +122,10 @@ def git() -> dict | None:
         return done.stdout.strip()
 
     try:
-        ask("ls-files", "--error-unmatch", "__init__.py")  # not some repository around it
+        ask("ls-files", "--error-unmatch", "__init__.py")  # not in a repository around it
         return {
             "commit": ask("rev-parse", "HEAD"),
             "changed": bool(ask("status", "--porcelain", ".")),
         }
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _signature(signature):
-    return {
-        "doc": signature.doc,
-        "inputs": {spec.name: f"{spec.dtype.name} [B]" for spec in signature.inputs},
-        "outputs": {
-            name: f"{shape}: {doc}" for name, (shape, doc) in signature.outputs.items()
-        },
-    }

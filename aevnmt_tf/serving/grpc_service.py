@@ -1,4 +1,4 @@
-"""PredictionService and ModelService of TensorFlow Serving, with its own stubs."""
+"""TensorFlow Serving's PredictionService and ModelService over gRPC, with health checks."""
 
 import functools
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,16 +16,17 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.serving import access, predictions, protos, status
-from aevnmt_tf.serving.access_log import AccessLog, LoggedRequest
+from aevnmt_tf.serving.request_parts import Arrays
 from aevnmt_tf.serving.servable import ServedSignature
-from aevnmt_tf.serving.server_options import ServerOptions
-from aevnmt_tf.serving.status import Report, RequestError, invalid
+from aevnmt_tf.serving.server_metrics import LoggedRequest
+from aevnmt_tf.serving.status import RequestError, invalid
 from aevnmt_tf.serving.versions import Versions
 
-# Longer messages are cut, as TensorFlow Serving does: they travel in a header.
+# Longer messages are truncated, as in TensorFlow Serving: they are sent in a header.
 LONGEST_MESSAGE = 1024
-# Connections are closed after so much silence, and when they are so old; clients open new ones.
+# When to close a connection; clients reconnect automatically.
 IDLE_SECONDS, OLDEST_SECONDS = 75, 600
 Context = Any  # grpc.aio.ServicerContext, which has no types
 SERVICES = (
@@ -35,18 +36,10 @@ SERVICES = (
 
 
 class GrpcServer:
-    """A gRPC server for a model; to be made in a running event loop."""
+    """A gRPC server for a model; make it in a running event loop."""
 
-    def __init__(
-        self,
-        versions: Versions,
-        *,
-        options: ServerOptions,
-        log: AccessLog,
-        report: Report,
-        max_connections: int,
-        token: bytes | None = None,
-    ):
+    def __init__(self, versions: Versions, *, max_connections: int, token: bytes | None = None):
+        options = versions.options
         self._server = grpc.aio.server(
             interceptors=[access.TokenInterceptor(token)] if token else [],
             options=[
@@ -54,7 +47,7 @@ class GrpcServer:
                 ("grpc.max_send_message_length", -1),
                 # A second server on the same port would get half of the requests.
                 ("grpc.so_reuseport", 0),
-                # What silent and stalled clients can hold, and for how long.
+                # Limits for silent and stalled clients.
                 ("grpc.max_allowed_incoming_connections", max_connections),
                 ("grpc.server_handshake_timeout_ms", round(1000 * options.read_timeout)),
                 ("grpc.max_connection_idle_ms", 1000 * IDLE_SECONDS),
@@ -63,42 +56,38 @@ class GrpcServer:
             ],
             maximum_concurrent_rpcs=options.max_connections,
         )
+        service = ServingService(versions)
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-            PredictionService(versions, options=options, log=log, report=report), self._server
+            service, self._server
         )
-        model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-            ModelService(versions, report=report), self._server
-        )
+        model_service_pb2_grpc.add_ModelServiceServicer_to_server(service, self._server)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
 
     def listen(self, address: str, tls: tuple[bytes, bytes] | None) -> int:
-        """Return the port it listens on; 0 where that cannot be.
-
-        Args:
-            address: host and port.
-            tls: key and certificate.
-        """
+        """Listen on an address, with the key and certificate of `tls`; return the port."""
         try:
             if tls is None:
                 return self._server.add_insecure_port(address)
             return self._server.add_secure_port(address, grpc.ssl_server_credentials([tls]))
         except RuntimeError:
-            return 0
+            raise UserError(
+                f"cannot listen on {address}: the port may be in use; give another --grpc_port."
+            ) from None
 
     async def start(self) -> None:
-        """Answer, but do not say yet that a model is served."""
+        """Start to answer calls, but do not report the model as served yet."""
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
 
     async def ready(self) -> None:
-        """Say that the model is served."""
+        """Report the model as served."""
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     async def stop(self, grace: float) -> None:
-        """Finish the calls under way, for so many seconds."""
+        """Stop, after calls in progress have had so many seconds to finish."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace)
 
@@ -111,16 +100,16 @@ Method = Callable[[Any, Any, Context], Awaitable[Any]]
 
 
 def _with_status(method: Method) -> Method:
-    """Turn exceptions of a method into gRPC's status."""
+    """Turn exceptions of a method into a gRPC status."""
 
     @functools.wraps(method)
-    async def call(self: Any, request: Any, context: Context) -> Any:
+    async def call(self: "ServingService", request: Any, context: Context) -> Any:
         try:
             return await method(self, request, context)
         except Exception as error:
             problem = status.of(error)
-            if not isinstance(error, RequestError) or error.is_ours:
-                self.report(f"{method.__name__}: {type(error).__name__}: {error}")
+            if problem.is_ours:
+                self.versions.report(f"{method.__name__}: {type(error).__name__}: {error}")
         message = problem.message
         if len(message) > LONGEST_MESSAGE:
             message = f"{message[:LONGEST_MESSAGE]}...TRUNCATED"
@@ -129,30 +118,37 @@ def _with_status(method: Method) -> Method:
     return call
 
 
-class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Predict and GetModelMetadata; there is nothing to classify or to regress."""
+def _refused(error: RequestError) -> Method:
+    """Return a method that always fails."""
 
-    def __init__(
-        self, versions: Versions, *, options: ServerOptions, log: AccessLog, report: Report
-    ):
-        self.report = report
-        self._versions = versions
-        self._options = options
-        self._log = log
+    async def refuse(self: "ServingService", request: Any, context: Context) -> Any:
+        raise RequestError(error.code, error.message)  # a new one: tracebacks accumulate
+
+    return _with_status(refuse)
+
+
+class ServingService(
+    prediction_service_pb2_grpc.PredictionServiceServicer,
+    model_service_pb2_grpc.ModelServiceServicer,
+):
+    """Predict, GetModelMetadata and GetModelStatus; refuses the other methods."""
+
+    def __init__(self, versions: Versions):
+        self.versions = versions
 
     @_with_status
     async def Predict(
         self, request: predict_pb2.PredictRequest, context: Context
     ) -> predict_pb2.PredictResponse:
         """Run a signature."""
-        with self._log.request("GRPC", context.peer()) as logged:
+        with self.versions.metrics.request("GRPC", context.peer()) as logged:
             return await self._predict(request, context, logged)
 
     async def _predict(
         self, request: predict_pb2.PredictRequest, context: Context, logged: LoggedRequest
     ) -> predict_pb2.PredictResponse:
-        options, name = self._options, request.model_spec.name
-        with self._versions.using(**_which(request)) as version:
+        options, name = self.versions.options, request.model_spec.name
+        with self.versions.using(**_which(request)) as version:
             signature = version.servable.signature(request.model_spec.signature_name)
             wanted = _wanted(signature, request.output_filter)
             left = context.time_remaining()
@@ -166,7 +162,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 logged=logged,
             )
 
-        def write(outputs: predictions.Arrays) -> predict_pb2.PredictResponse:
+        def write(outputs: Arrays) -> predict_pb2.PredictResponse:
             return predict_pb2.PredictResponse(
                 model_spec=protos.spec(name, version.number, signature=signature.name),
                 outputs={
@@ -189,47 +185,25 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             if field != "signature_def":
                 raise invalid(f"Metadata field {field} is not supported")
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        with self._versions.using(**which) as version:
+        with self.versions.using(**which) as version:
             response.model_spec.CopyFrom(protos.spec(which["name"], version.number))
             response.metadata["signature_def"].Pack(protos.signatures(version))
         return response
 
     @_with_status
-    async def Classify(self, request: Any, context: Context) -> Any:
-        """Refuse: no signature does this."""
-        raise status.no_such_method("classify")
-
-    @_with_status
-    async def Regress(self, request: Any, context: Context) -> Any:
-        """Refuse: no signature does this."""
-        raise status.no_such_method("regress")
-
-    MultiInference = Classify
-
-
-class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """GetModelStatus; what is served is changed by writing a new version."""
-
-    def __init__(self, versions: Versions, *, report: Report):
-        self.report = report
-        self._versions = versions
-
-    @_with_status
     async def GetModelStatus(self, request: Any, context: Context) -> Any:
         """Return the state of one version or of all."""
-        which = _which(request)
-        if label := which.pop("label"):
-            which["number"] = self._versions.number_of(label)
-        return protos.status(self._versions.states(**which))
+        return protos.status(self.versions.states(**_which(request)))
 
-    @_with_status
-    async def HandleReloadConfigRequest(self, request: Any, context: Context) -> Any:
-        """Refuse: the folder is fixed when the server is started."""
-        raise RequestError("UNIMPLEMENTED", "the model is chosen with --export_dir")
+    Classify = MultiInference = _refused(status.no_such_method("classify"))
+    Regress = _refused(status.no_such_method("regress"))
+    HandleReloadConfigRequest = _refused(
+        RequestError("UNIMPLEMENTED", "The model is chosen with --export_dir.")
+    )
 
 
 def _which(request: Any) -> dict[str, Any]:
-    """Return the model, version and label that a request names."""
+    """Return the model, version and label of a request."""
     if not request.HasField("model_spec"):
         raise invalid("Missing ModelSpec")
     spec = request.model_spec
@@ -238,7 +212,7 @@ def _which(request: Any) -> dict[str, Any]:
 
 
 def _wanted(signature: ServedSignature, output_filter: Sequence[str]) -> list[str]:
-    """Return the outputs that a request asks for; all where it names none."""
+    """Return the outputs that a request asks for; by default all."""
     for number, name in enumerate(output_filter):
         if name not in signature.outputs:
             raise invalid(

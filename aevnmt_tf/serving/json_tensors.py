@@ -1,8 +1,8 @@
-"""JSON <-> tensors, as TensorFlow Serving's REST API has them.
+"""Converts JSON to tensors and back, as TensorFlow Serving's REST API does.
 
-A request has `instances` (rows: a list of values or of objects with a value for each input)
-or `inputs` (columns: a value, or an object with one for each input). The reply has
-`predictions` in rows or `outputs` in columns. The name of a single output is left out.
+A request has `instances` (rows: a list of values, or of objects with a value per input) or
+`inputs` (columns: a value, or an object with a value per input). The reply has `predictions` in
+rows or `outputs` in columns. The name of a single output is left out.
 """
 
 import base64
@@ -24,7 +24,7 @@ _NAMES = {"float32": "float", "float64": "double"}
 
 
 def parse(body: bytes) -> dict:
-    """Return the document of a request, which must be an object."""
+    """Return the JSON object of a request."""
     if not body:
         raise invalid("JSON Parse error: The document is empty")
     try:
@@ -35,7 +35,7 @@ def parse(body: bytes) -> dict:
         ) from None
     except json.JSONDecodeError as error:
         raise invalid(f"JSON Parse error: {error.msg} at offset: {error.pos}") from None
-    except (ValueError, RecursionError) as error:  # a number or a nesting without end
+    except (ValueError, RecursionError) as error:  # too long a number, too deep a nesting
         raise invalid(f"JSON Parse error: {error}") from None
     if not isinstance(document, dict):
         raise invalid(f"JSON Value: {_quoted(document)} Is not object")
@@ -43,7 +43,7 @@ def parse(body: bytes) -> dict:
 
 
 def signature_name(document: dict) -> str:
-    """Return which signature the request is for; "" is the default."""
+    """Return the name of the signature; "" is the default one."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise invalid(
@@ -56,7 +56,7 @@ def signature_name(document: dict) -> str:
 def inputs(
     document: dict, signature: ServedSignature, *, limits: ServerOptions
 ) -> dict[str, np.ndarray]:
-    """Return the tensors of a request, for a signature's inputs."""
+    """Return the inputs of a request, of the types and shapes of the signature."""
     if "instances" in document and "inputs" in document:
         raise invalid(
             f"JSON Value: {_quoted(document)} Not formatted correctly expecting only one of "
@@ -69,11 +69,11 @@ def inputs(
         columns = _columns_of_rows(document["instances"], forms, limits)
     else:
         raise invalid("Missing 'inputs' or 'instances' key")
-    return {name: _array(columns[name], name, form) for name, form in forms.items()}
+    return {name: _array(columns[name], name, signature) for name in forms}
 
 
 def reply(outputs: Mapping[str, np.ndarray], *, rows: bool) -> dict:
-    """Return the document of the reply; numbers that JSON does not have are null."""
+    """Return the reply; infinity and NaN, which JSON does not have, become null."""
     columns = {name: _to_json(name, array) for name, array in outputs.items()}
     if not rows:
         return {"outputs": columns if len(columns) > 1 else next(iter(columns.values()))}
@@ -89,9 +89,9 @@ def reply(outputs: Mapping[str, np.ndarray], *, rows: bool) -> dict:
 
 
 def dumps(document: Any) -> bytes:
-    """Strict JSON in UTF-8."""
+    """Return strict JSON in UTF-8."""
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Half of a surrogate pair, which only an error message can quote, has no UTF-8.
+    # Unpaired surrogates, which error messages may quote, cannot be encoded.
     return text.encode("utf-8", errors="replace")
 
 
@@ -138,18 +138,15 @@ def _columns_of_rows(rows: Any, forms: Forms, limits: ServerOptions) -> dict[str
     return {name: [row[name] for row in rows] if are_objects else rows for name in forms}
 
 
-def _array(value: Any, name: str, form: tf.TensorSpec) -> np.ndarray:
-    """Return the tensor of nested lists."""
+def _array(value: Any, name: str, signature: ServedSignature) -> np.ndarray:
+    """Return the tensor of nested lists; lists of different lengths count as values."""
+    dtype = signature.inputs[name].dtype
     found = np.array(value, dtype=object)
-    if form.shape.rank not in (None, found.ndim):
-        raise invalid(
-            f"JSON Value: {_quoted(value)} has {found.ndim} levels of lists of equal length, "
-            f"and input {name} needs {form.shape.rank}"
-        )
-    flat = np.empty(found.size, dtype=form.dtype.as_numpy_dtype)
+    signature.check_input(name, dtype, found.shape)
+    flat = np.empty(found.size, dtype=dtype.as_numpy_dtype)
     for number, one in enumerate(found.ravel()):
         try:
-            flat[number] = _to_tensor(one, form.dtype)
+            flat[number] = _to_tensor(one, dtype)
         except RequestError as error:
             place = "".join(f"[{int(n)}]" for n in np.unravel_index(number, found.shape))
             raise invalid(f"Failed to process element: {name}{place}. {error}") from None
@@ -157,7 +154,7 @@ def _array(value: Any, name: str, form: tf.TensorSpec) -> np.ndarray:
 
 
 def _to_tensor(value: Any, dtype: tf.DType) -> Any:
-    """Return one value, where it is of the type and loses nothing by it."""
+    """Return a value of a type, if the conversion loses nothing."""
     kind = _NAMES.get(dtype.name, dtype.name)
     if dtype == tf.string and isinstance(value, str | dict):
         return _to_bytes(value)
@@ -167,7 +164,7 @@ def _to_tensor(value: Any, dtype: tf.DType) -> Any:
         if dtype.is_integer and isinstance(value, int) and dtype.min <= value <= dtype.max:
             return value
         if dtype.is_floating:
-            # Whole numbers must be exact, others not too large.
+            # Integers must be exact; other numbers must not be too large.
             is_whole = isinstance(value, int)
             exact = 2 ** (np.finfo(dtype.as_numpy_dtype).nmant + 1)
             most = exact - 1 if is_whole else float(dtype.max)
@@ -186,8 +183,8 @@ def _to_bytes(value: str | dict) -> bytes:
         try:
             return value.encode("utf-8")
         except UnicodeEncodeError:
-            sentence = "JSON Parse error: The surrogate pair in string is invalid."
-            raise invalid(sentence) from None
+            message = "JSON Parse error: The surrogate pair in string is invalid."
+            raise invalid(message) from None
     if _is_object(value):
         raise invalid(f"JSON Value: {_quoted(value)} not formatted correctly for base64 data")
     word = "".join(value["b64"].split()).rstrip("=")
@@ -198,7 +195,7 @@ def _to_bytes(value: str | dict) -> bytes:
 
 
 def _is_object(value: Any) -> bool:
-    """Return whether a value is an object, and not {"b64": "..."}, which stands for bytes."""
+    """Return whether a value is an object other than {"b64": "..."}, which means bytes."""
     return isinstance(value, dict) and not (
         len(value) == 1 and isinstance(value.get("b64"), str)
     )
@@ -222,12 +219,12 @@ def _to_json(name: str, array: np.ndarray) -> Any:
 
 
 def _value(value: Any, as_base64: bool) -> Any:
-    """Return one value; null where JSON has no such number."""
+    """Return the JSON value of an element of an array."""
     if isinstance(value, bytes):
         if as_base64:
             return {"b64": base64.b64encode(value).decode("ascii")}
         return value.decode("utf-8", errors="replace")
     if isinstance(value, np.floating):
-        # The shortest number that is this one: 0.2 and not 0.20000000298023224.
+        # The shortest decimal number: 0.2 rather than 0.20000000298023224.
         return float(str(value)) if np.isfinite(value) else None
     return value.item() if isinstance(value, np.generic) else value

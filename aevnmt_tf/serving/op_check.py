@@ -1,4 +1,4 @@
-"""Whether a stock TensorFlow Serving can run a SavedModel: its operations and signatures."""
+"""Checks that a stock TensorFlow Serving can run a SavedModel: its ops and signatures."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 MODEL_FILE = "saved_model.pb"
 INIT_OP = "__saved_model_init_op"
 
-# Those of tensorflow-text's ops_lib, which TensorFlow Serving links.
+# The ops of tensorflow-text that TensorFlow Serving includes.
 TEXT_OPS = frozenset(
     """
     CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
@@ -24,22 +24,19 @@ TEXT_OPS = frozenset(
     UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets
     """.split()
 )
-# Core operations that call back into Python, which a server does not have.
+# Core ops that call Python.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
-# Marks of functions that XLA must compile, which a server refuses unless its flags allow it.
+# Attributes of functions that XLA must compile: a stock server refuses to run them.
 XLA_MARKS = ("_XlaMustCompile", "_XlaCompile")
 
 
 def read(folder) -> saved_model_pb2.SavedModel:
-    """Return the SavedModel of a folder as a message."""
+    """Return the SavedModel message of a folder."""
     return saved_model_pb2.SavedModel.FromString((Path(folder) / MODEL_FILE).read_bytes())
 
 
 def problems(model: saved_model_pb2.SavedModel) -> list[str]:
-    """Return what would keep a stock server from running the model.
-
-    Empty where nothing does.
-    """
+    """Return the reasons why a stock server cannot run the model, if any."""
     found = []
     for graph in model.meta_graphs:
         found += _operations(graph.graph_def)
@@ -50,7 +47,7 @@ def problems(model: saved_model_pb2.SavedModel) -> list[str]:
 
 
 def nodes(graph_def):
-    """Return where it is and the node, for each node of a graph and of its function library."""
+    """Yield the place and the node, for each node of a graph and of its functions."""
     for node in graph_def.node:
         yield "the graph", node
     for function in graph_def.library.function:
@@ -68,23 +65,18 @@ def _operations(graph_def):
             yield f"{place}: {node.name} ({node.op}) is jit-compiled"
         elif node.op in PYTHON_OPS:
             yield f"{place}: {node.name} ({node.op}) needs Python"
-        elif not (_is_core(node.op) or node.op in TEXT_OPS or node.op in functions):
+        elif not (hasattr(tf.raw_ops, node.op) or node.op in TEXT_OPS or node.op in functions):
             yield f"{place}: {node.name} is a {node.op}, which the server does not have"
 
 
-def _is_core(op):
-    return hasattr(tf.raw_ops, op)
-
-
 def _tensors(signature_name, signature):
-    sides = (("input", signature.inputs), ("output", signature.outputs))
-    for side, tensors in sides:
+    for side, tensors in (("input", signature.inputs), ("output", signature.outputs)):
         for name, info in sorted(tensors.items()):
             what = f"{side} {name} of {signature_name}"
             if name.endswith("_bytes"):
-                yield f"{what}: the REST API takes names in _bytes for base64"
+                yield f"{what}: the REST API returns outputs named *_bytes as base64"
             if info.tensor_shape.unknown_rank or not info.tensor_shape.dim:
                 yield f"{what} must have a known rank of 1 or more"
             elif info.tensor_shape.dim[0].size != -1:
                 size = info.tensor_shape.dim[0].size
-                yield f"{what} must begin with the batch, not with {size} rows"
+                yield f"{what} must have any number of rows, not {size}"

@@ -1,4 +1,4 @@
-"""The messages of TensorFlow Serving: tensors, and what is said of a model and its versions."""
+"""TensorFlow Serving's messages: tensors, and the state and the signatures of versions."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from aevnmt_tf.serving.server_options import ServerOptions
     from aevnmt_tf.serving.versions import Version
 
-# The field that holds the values of each type. Clients read them, so `tensor_content`, which
-# is the same in fewer bytes, will not do.
+# The field for the values of each type. Clients read these fields, not `tensor_content`, which
+# would take fewer bytes.
 _FIELDS = {
     tf.float32: "float_val",
     tf.float64: "double_val",
@@ -38,7 +38,7 @@ def to_arrays(
 ) -> dict[str, np.ndarray]:
     """Return the inputs of a request, checked against the signature.
 
-    One value can stand for a huge tensor full of it, so shapes are checked first.
+    Shapes are checked first, because a single value can stand for a huge constant tensor.
     """
     signature.check_names(protos)
     arrays = {}
@@ -51,7 +51,7 @@ def to_arrays(
             if limits and shape:
                 limits.check_lines(shape[0])
             if math.prod(shape) > MOST_VALUES:
-                raise invalid(f"input {name} has more than {MOST_VALUES} values")
+                raise invalid(f"Input {name} has more than {MOST_VALUES} values.")
             arrays[name] = tf.make_ndarray(proto)
         except (TypeError, ValueError):
             raise invalid(f"tensor parsing error: {name}") from None
@@ -59,7 +59,7 @@ def to_arrays(
 
 
 def to_proto(array: np.ndarray, dtype: tf.DType) -> tensor_pb2.TensorProto:
-    """Return one output, with its values in the field of its type."""
+    """Return an output with its values in the field of its type."""
     if dtype not in _FIELDS:
         return tf.make_tensor_proto(array, dtype=dtype)
     proto = tensor_pb2.TensorProto(
@@ -70,22 +70,19 @@ def to_proto(array: np.ndarray, dtype: tf.DType) -> tensor_pb2.TensorProto:
 
 
 def spec(name: str, number: int, *, signature: str = "") -> model_pb2.ModelSpec:
-    """Return which model and version have answered."""
+    """Return the model and version that answered."""
     return model_pb2.ModelSpec(name=name, version={"value": number}, signature_name=signature)
 
 
 def status(versions: "Iterable[Version]") -> get_model_status_pb2.GetModelStatusResponse:
     """Return the state of each version."""
     response = get_model_status_pb2.GetModelStatusResponse()
-    for version in versions:
-        response.model_version_status.add(
-            version=version.number,
-            state=version.state,
-            status={
-                "error_code": _NUMBERS[version.error_code],
-                "error_message": version.error_message,
-            },
-        )
+    for one in versions:
+        error = {
+            "error_code": _NUMBERS[one.error_code],
+            "error_message": one.error_message,
+        }
+        response.model_version_status.add(version=one.number, state=one.state, status=error)
     return response
 
 

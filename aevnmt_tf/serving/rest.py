@@ -1,4 +1,4 @@
-"""The REST API of TensorFlow Serving, and the page, as a Starlette app."""
+"""The REST API of TensorFlow Serving, and the web page, as a Starlette app."""
 
 import asyncio
 import re
@@ -14,24 +14,29 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import Mount, Route, request_response
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from aevnmt_tf.serving import json_tensors, predictions, protos
 from aevnmt_tf.serving.access import AccessCheck
-from aevnmt_tf.serving.access_log import AccessLog, LoggedRequest
 from aevnmt_tf.serving.export_folder import LARGEST
 from aevnmt_tf.serving.json_tensors import LONGEST_QUOTE
+from aevnmt_tf.serving.request_parts import Arrays
 from aevnmt_tf.serving.servable import DEFAULT_SIGNATURE
-from aevnmt_tf.serving.server_metrics import CONTENT_TYPE, ServerMetrics
-from aevnmt_tf.serving.server_options import ServerOptions, too_large
-from aevnmt_tf.serving.status import Report, RequestError, invalid, no_such_method
+from aevnmt_tf.serving.server_metrics import CONTENT_TYPE, LoggedRequest
+from aevnmt_tf.serving.server_options import too_large
+from aevnmt_tf.serving.status import RequestError, invalid, no_such_method
 from aevnmt_tf.serving.versions import Versions
 
 PAGE = Path(__file__).parent / "page"
+_to_dict = partial(
+    json_format.MessageToDict,
+    preserving_proto_field_name=True,
+    always_print_fields_with_no_presence=True,
+)
 
-# As TensorFlow Serving has them.
+# As in TensorFlow Serving.
 _WHICH = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _PREDICT = re.compile(
     rf"/v1/models/(?P<name>[^/:]+){_WHICH}:(?P<method>classify|regress|predict)", re.I | re.A
@@ -40,8 +45,8 @@ _STATUS = re.compile(
     rf"/v1/models(?:/(?P<name>[^/:]+))?{_WHICH}(?P<metadata>/metadata)?", re.I | re.A
 )
 
-MOST_DISCARDED = 2**26  # bytes that are read of a body that is too large
-# Of every reply.
+MOST_DISCARDED = 2**26  # bytes of a too large body that are read
+# Headers of every reply.
 HEADERS = [
     ("X-Content-Type-Options", "nosniff"),
     ("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'"),
@@ -49,28 +54,12 @@ HEADERS = [
 ]
 
 
-def app(
-    versions: Versions,
-    *,
-    options: ServerOptions,
-    log: AccessLog,
-    metrics: ServerMetrics,
-    report: Report,
-    token: bytes | None = None,
-    page: Path = PAGE,
-) -> ASGIApp:
-    """Return the ASGI app for a model.
-
-    `report` gets a sentence about every error that is ours.
-    """
+def app(versions: Versions, *, token: bytes | None = None) -> ASGIApp:
+    """Return the ASGI app for a model."""
 
     def expose(request: Request) -> Response:
-        queues = [
-            (name, version.number, queue)
-            for version in versions.served()
-            for name, queue in version.queues.items()
-        ]
-        return Response(metrics.exposition(queues), media_type=CONTENT_TYPE)
+        text = versions.metrics.exposition(versions.served())
+        return Response(text, media_type=CONTENT_TYPE)
 
     async def health(request: Request) -> Response:
         current = versions.current
@@ -79,74 +68,61 @@ def app(
             "model": versions.model_name,
             "version": current,
         }
-        # /healthz: it lives; /readyz: it serves a version.
+        # /healthz: the server runs; /readyz: it serves a version.
         is_good = current is not None or request.url.path == "/healthz"
         return _json(document, 200 if is_good else 503)
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def not_found(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return _json({"error": error.detail}, error.status_code, error.headers)
 
-    api = Api(versions, options=options, log=log, report=report)
-    routes: list[BaseRoute] = [
-        Route("/healthz", health),
-        Route("/readyz", health),
-        Route("/monitoring/prometheus/metrics", expose),
-    ]
-    # TensorFlow Serving does not mind about case.
-    routes += [Route(f"/{root}/{{path:path}}", api) for root in ("v1", "V1")]
-    if (page / "index.html").exists():
-        routes += [
-            Route("/", lambda request: FileResponse(page / "index.html")),
-            Mount("/page", _PageFiles(directory=page)),
-        ]
-    made = Starlette(routes=routes, exception_handlers={HTTPException: refused})
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestError)
+        if error.is_ours:
+            versions.report(f"{request.method} {request.scope['path']}: {error.message}")
+        headers = {"Retry-After": "1"} if error.http_status in (429, 503) else {}
+        if error.http_status in (408, 413, 503):  # the rest of the body may still arrive
+            headers["Connection"] = "close"
+        return _json({"error": error.message}, error.http_status, headers)
+
+    async def failed(request: Request, error: Exception) -> Response:
+        what = f"{type(error).__name__}: {error}"
+        versions.report(f"{request.method} {request.scope['path']}: {what}")
+        return _json({"error": "internal error"}, 500)
+
+    api = request_response(Api(versions).answer)
+    made = Starlette(
+        routes=[
+            Route("/healthz", health),
+            Route("/readyz", health),
+            Route("/monitoring/prometheus/metrics", expose),
+            # TensorFlow Serving ignores case.
+            Mount("/v1", api),
+            Mount("/V1", api),
+            Route("/", lambda request: FileResponse(PAGE / "index.html")),
+            Mount("/page", StaticFiles(directory=PAGE)),
+        ],
+        exception_handlers={
+            HTTPException: not_found,
+            RequestError: refused,
+            Exception: failed,
+        },
+    )
     made.router.redirect_slashes = False
-    return AccessCheck(made, options, token)
-
-
-class _PageFiles(StaticFiles):
-    """What a browser can use; the folder is a package of Python as well."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        if Path(path).suffix not in (".html", ".css", ".js", ".svg"):
-            raise HTTPException(404)
-        return await super().get_response(path, scope)
+    return AccessCheck(made, versions.options, token)
 
 
 class Api:
     """Everything below /v1/."""
 
-    def __init__(
-        self, versions: Versions, *, options: ServerOptions, log: AccessLog, report: Report
-    ):
+    def __init__(self, versions: Versions):
         self._versions = versions
-        self._options = options
-        self._log = log
-        self._report = report
+        self._options = versions.options
         self._bytes_in_flight = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        request = Request(scope, receive)
-        try:
-            response = await self._answer(request)
-        except RequestError as error:
-            if error.code == "CANCELLED":  # nobody is there to read it
-                return
-            if error.is_ours:
-                self._report(f"{request.method} {scope['path']}: {error.message}")
-            headers = {"Retry-After": "1"} if error.http_status in (429, 503) else {}
-            if error.http_status in (408, 413, 503):  # the rest of the body may still come
-                headers["Connection"] = "close"
-            response = _json({"error": error.message}, error.http_status, headers)
-        except Exception as error:
-            self._report(f"{request.method} {scope['path']}: {type(error).__name__}: {error}")
-            response = _json({"error": "internal error"}, 500)
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
-        # The path as it was sent: the name of a model may have an escaped slash.
+    async def answer(self, request: Request) -> Response:
+        """Answer a request, or raise RequestError."""
+        # The raw path: the name of a model may contain an escaped slash.
         raw = request.scope.get("raw_path") or request.scope["path"].encode()
         path = raw.decode("ascii", errors="replace").partition("?")[0]
         if request.method == "POST" and (match := _PREDICT.fullmatch(path)):
@@ -154,7 +130,7 @@ class Api:
             if match["method"].lower() != "predict":
                 raise no_such_method(match["method"].lower())
             client = request.client.host if request.client else ""
-            with self._log.request("REST", client) as logged:
+            with self._versions.metrics.request("REST", client) as logged:
                 return await self._predict(request, which, logged)
         if request.method == "GET" and (match := _STATUS.fullmatch(path)):
             if match["name"] is None:
@@ -162,31 +138,19 @@ class Api:
                     raise invalid("Missing model name in request.")
                 return _json({"models": [self._versions.model_name]})
             which = _which(match)
-            return self._metadata(which) if match["metadata"] else self._status(which)
+            if match["metadata"]:
+                return self._metadata(which)
+            return _json(_to_dict(protos.status(self._versions.states(**which))))
         raise invalid(f"Malformed request: {request.method} {path[:LONGEST_QUOTE]}")
-
-    def _status(self, which: dict[str, Any]) -> Response:
-        label = which["label"]
-        number = self._versions.number_of(label) if label else which["number"]
-        response = protos.status(self._versions.states(which["name"], number=number))
-        return _json(
-            json_format.MessageToDict(response, always_print_fields_with_no_presence=True)
-        )
 
     def _metadata(self, which: dict[str, Any]) -> Response:
         with self._versions.using(**which) as version:
             spec = protos.spec(which["name"], version.number)
-            signatures = protos.signatures(version)
-            text = version.servable.text
-        to_dict = partial(
-            json_format.MessageToDict,
-            preserving_proto_field_name=True,
-            always_print_fields_with_no_presence=True,
-        )
-        metadata = {"signature_def": to_dict(signatures)}
-        # TensorFlow Serving does not say what kind of text the model takes.
-        more = {"text": text} if text else {}
-        return _json({"model_spec": to_dict(spec), "metadata": {**metadata, **more}})
+            metadata = {"signature_def": _to_dict(protos.signatures(version))}
+            # TensorFlow Serving does not describe the kind of text.
+            if version.servable.text:
+                metadata["text"] = version.servable.text
+        return _json({"model_spec": _to_dict(spec), "metadata": metadata})
 
     async def _predict(
         self, request: Request, which: dict[str, Any], logged: LoggedRequest
@@ -213,15 +177,14 @@ class Api:
                     timeout=deadline - clock(),
                     options=self._options,
                     logged=logged,
-                    # After the body nothing but http.disconnect comes.
+                    # After the body, only http.disconnect can arrive.
                     gone=asyncio.ensure_future(request.receive()),
                 )
         finally:
             self._bytes_in_flight -= len(body)
-        has_rows = "instances" in document
 
-        def write(outputs: predictions.Arrays) -> bytes:
-            return json_tensors.dumps(json_tensors.reply(outputs, rows=has_rows))
+        def write(outputs: Arrays) -> bytes:
+            return json_tensors.dumps(json_tensors.reply(outputs, rows="instances" in document))
 
         content = await predictions.reply(outputs, write, self._options)
         return Response(content, media_type="application/json")
@@ -231,22 +194,20 @@ class Api:
         if encoding == "gzip":
             body = _unzipped(body, self._options.max_request_bytes)
         elif encoding not in ("", "identity"):
-            raise RequestError(
-                "INVALID_ARGUMENT", f"there is no encoding {encoding}", http_status=415
-            )
+            message = f"Content-Encoding {encoding} is not supported."
+            raise RequestError("INVALID_ARGUMENT", message, http_status=415)
         return json_tensors.parse(body)
 
     async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the body, unless it is too long or too slow; what is read is in flight.
+        """Read the body, unless it is too large or too slow, and count its bytes.
 
-        The rest of a body that is too long is read, too, but not kept: a client that is still
-        sending would not see the answer.
+        The rest of a too large body is read and discarded: a client that is still sending would
+        not see the answer.
         """
         most = self._options.max_request_bytes
-        # Not a number: the HTTP server has refused it before.
         announced = request.headers.get("content-length", "")
         is_too_large = announced.isdigit() and int(announced) > most
-        if is_too_large and "expect" in request.headers:  # it waits for a word before it sends
+        if is_too_large and "expect" in request.headers:  # it asks before it sends the body
             raise too_large(most)
 
         async def read() -> None:
@@ -259,7 +220,7 @@ class Api:
                     return
                 if not is_too_large:
                     if self._bytes_in_flight + len(part) > self._options.max_bytes_in_flight:
-                        raise RequestError("UNAVAILABLE", "too many bytes are in flight")
+                        raise RequestError("UNAVAILABLE", "Too many bytes are in flight.")
                     self._bytes_in_flight += len(part)
                     body.extend(part)
 
@@ -267,17 +228,16 @@ class Api:
             await asyncio.wait_for(read(), self._options.read_timeout)
         except asyncio.TimeoutError:
             if not is_too_large:
-                raise RequestError(
-                    "DEADLINE_EXCEEDED", "the body came too slowly", http_status=408
-                ) from None
+                message = "The body arrived too slowly."
+                raise RequestError("DEADLINE_EXCEEDED", message, http_status=408) from None
         except ClientDisconnect:
-            raise RequestError("CANCELLED", "the client has gone") from None
+            raise RequestError("CANCELLED", "The client has disconnected.") from None
         if is_too_large:
             raise too_large(most)
 
 
 def _which(match: re.Match[str]) -> dict[str, Any]:
-    """Return the model, version and label that a path names."""
+    """Return the model, version and label in a path."""
     number = match["version"]
     if number is not None and (len(number) > 19 or int(number) > LARGEST):
         raise invalid(f"Failed to convert version: {number[:40]} to numeric.")
@@ -293,11 +253,11 @@ def _unzipped(body: bytes, most: int) -> bytes:
     try:
         text = reader.decompress(body, most + 1)
     except zlib.error as error:
-        raise invalid(f"the body is not gzip: {error}") from None
+        raise invalid(f"The body is not valid gzip: {error}.") from None
     if len(text) > most:
         raise too_large(most)
     if not reader.eof:
-        raise invalid("the body is not gzip: it ends early")
+        raise invalid("The body is not valid gzip: it is truncated.")
     return text
 
 

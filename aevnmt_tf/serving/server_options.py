@@ -1,4 +1,4 @@
-"""What the embedded server is told: where it listens, and how much it lets clients ask for."""
+"""The settings of the embedded server: addresses, batching, limits and access."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ _access = partial(option, str, None, group="access")
 
 @dataclasses.dataclass(frozen=True)
 class ServerOptions:
-    """The settings of `aevnmt serve`; None leaves a choice to the server."""
+    """The settings of `aevnmt serve`."""
 
     export_dir: Path
     model_name: str = option(str, "aevnmt", "name of the model in requests")
@@ -84,24 +84,23 @@ class ServerOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
-        # What a path of the REST API can hold.
+        # It is part of the paths of the REST API.
         if not re.fullmatch(r"[\w.-]+", self.model_name, re.ASCII):
             raise UserError(
-                f"--model_name: must be letters, digits, ., _ and -, not {self.model_name!r}."
+                "--model_name: must consist of letters, digits, ., _ and -, not "
+                f"{self.model_name!r}."
             )
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise UserError("--tls_cert and --tls_key belong together: give both.")
-        _ = self.labels
+            raise UserError("--tls_cert and --tls_key need each other: give both.")
+        _ = self.labels  # checks them
 
     @property
     def labels(self) -> dict[str, int]:
-        """The version of each label."""
+        """The version numbers by label."""
         found = {}
         for word in self.version_label or ():
             name, _, number = word.partition("=")
-            if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or not re.fullmatch(
-                r"[0-9]{1,18}", number
-            ):
+            if not re.fullmatch(r"[\w.-]+=[0-9]{1,18}", word, re.ASCII):
                 raise UserError(f"--version_label: must be like stable=3, not {word!r}.")
             found[name] = int(number)
         return found
@@ -113,7 +112,7 @@ class ServerOptions:
 
     @property
     def batching(self) -> dict[str, int]:
-        """What is given of batching, in the units and names of the model's own file."""
+        """The batching settings that were given, as fields of batching_file.Batching."""
         micros = None if self.batch_timeout_ms is None else round(1000 * self.batch_timeout_ms)
         changes = {
             "max_batch_size": self.max_batch_size,
@@ -128,46 +127,39 @@ class ServerOptions:
             return None
         found = read_file("--token_file", self.token_file).strip()
         if not re.fullmatch(rb"[\x21-\x7e]+", found):
-            raise UserError(f"{self.token_file} must hold one word of ASCII characters.")
+            raise UserError(f"{self.token_file} must contain one word of ASCII characters.")
         return found
 
     def check_lines(self, number: int) -> None:
-        """Refuse a request with too many lines, before they are looked at."""
-        if number > self.max_lines:
-            raise invalid(f"a request may have {self.max_lines} lines, not {number}")
+        """Refuse a request with too many lines."""
+        _check("A request", number, "lines", most=self.max_lines)
 
     def check_inputs(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Refuse too many and too long lines."""
         for name, array in inputs.items():
-            if array.ndim:
-                self.check_lines(len(array))
+            self.check_lines(len(array))
             if array.dtype == object:
                 longest = max(map(len, array.ravel()), default=0)
-                if longest > self.max_line_bytes:
-                    raise invalid(
-                        f"a line of {name} has {longest} bytes, and {self.max_line_bytes} are "
-                        "allowed"
-                    )
+                _check(f"A line of {name}", longest, "bytes", most=self.max_line_bytes)
 
     def check_words(self, words: np.ndarray) -> None:
-        """Refuse a request that would keep the server busy for long."""
-        if words.sum() > self.max_request_words:
-            raise invalid(
-                f"the request has {words.sum()} subwords, and {self.max_request_words} are "
-                "allowed: send fewer or shorter lines"
-            )
+        """Refuse a request that would take too long."""
+        _check("A request", int(words.sum()), "subwords", most=self.max_request_words)
 
     def check_reply(self, number: int) -> None:
-        """Refuse an answer that would hold up all others, if possible before it is computed."""
-        if number > self.max_reply_values:
-            raise invalid(
-                f"the answer has {number} values, and {self.max_reply_values} are allowed: "
-                "send fewer or shorter lines"
-            )
+        """Refuse an answer that would hold up all others."""
+        _check("An answer", number, "values", most=self.max_reply_values)
+
+
+def _check(what: str, number: int, unit: str, *, most: int) -> None:
+    if number > most:
+        raise invalid(
+            f"{what} may have up to {most} {unit}, not {number}: send fewer or shorter lines."
+        )
 
 
 def read_file(flag: str, path: str) -> bytes:
-    """Return the content of a file that a flag names."""
+    """Return the content of the file of a flag."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -175,6 +167,6 @@ def read_file(flag: str, path: str) -> bytes:
 
 
 def too_large(most: int) -> RequestError:
-    """Return what a request with too many bytes gets."""
-    message = f"a request may have {most} bytes"
+    """Return the error of a request with too many bytes."""
+    message = f"A request may have up to {most} bytes."
     return RequestError("RESOURCE_EXHAUSTED", message, http_status=413)

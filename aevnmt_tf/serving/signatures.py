@@ -1,7 +1,7 @@
-"""What the exported model can be asked: a function from text for each signature.
+"""The signatures of the SavedModel: one function from text to tensors each.
 
-All go through translator.decision, so what is served is what is translated offline. A row's
-answer does not depend on the other rows: whatever is drawn comes from a seed of the row's own.
+They decode with translator.decision, so the server returns what `translate` returns. No row
+depends on the rest of its batch, because random numbers come from a seed per row.
 """
 
 import dataclasses
@@ -13,14 +13,11 @@ import tensorflow as tf
 from aevnmt_tf.translator import Decoding, decision, pooling
 
 DEFAULT = "serving_default"
-N_BEST = 5  # unless told otherwise, and where a search finds so many
-NUM_SAMPLES = 5
-MBR_SAMPLES = 30
-SCORE_SAMPLES = 10
+N_BEST = 5  # or fewer, if the search finds fewer
 
-# The seed of all that is drawn where the client gives none: that of the first line offline.
+# The seed that `translate` uses for its first line: for signatures without an input for it.
 FIRST_LINE = 1 << 32
-# The score of a translation that is not there; JSON has no infinity.
+# The score of padding; JSON has no infinity.
 LOWEST = tf.float32.min
 
 SOURCE = tf.TensorSpec([None], tf.string, name="source")
@@ -36,7 +33,7 @@ SCORES = {
     "iw_log_px": "importance-weighted bound on log P(x)",
 }
 
-# Without a model of the source, z has a prior that reads it.
+# For models without a source language model; the prior of z depends on the source.
 CONDITIONAL_SCORES = {
     "elbo": "log_py - kl",
     "log_py": SCORES["log_py"],
@@ -47,21 +44,16 @@ CONDITIONAL_SCORES = {
 
 @dataclasses.dataclass(frozen=True)
 class Choices:
-    """What is fixed when a model is exported.
+    """What is fixed at export: how each signature decodes, and the draws of z of `score`.
 
-    Attributes:
-        translate: how serving_default and attention search.
-        nbest: how nbest does.
-        sample: how sample does.
-        mbr: how mbr does.
-        score_samples: how many draws of z score makes.
+    `translate` is for serving_default and attention.
     """
 
     translate: Decoding
     nbest: Decoding
     sample: Decoding
     mbr: Decoding
-    score_samples: int = SCORE_SAMPLES
+    score_samples: int
 
     @classmethod
     def of(
@@ -69,29 +61,29 @@ class Choices:
         translator,
         *,
         n_best=None,
-        num_samples=NUM_SAMPLES,
-        mbr_samples=MBR_SAMPLES,
-        score_samples=SCORE_SAMPLES,
+        num_samples=5,
+        mbr_samples=30,
+        score_samples=10,
         sampling=None,
         **changes,
     ):
-        """Return what the translator's settings say.
+        """Return the settings of a translator, with changes.
 
         Args:
             translator: a translator.Translator.
-            n_best: N of nbest; None: 5, or as many as the search finds.
-            num_samples: N of sample.
-            mbr_samples: how many samples mbr chooses among.
-            score_samples: how many draws of z score makes.
-            sampling: how sample and mbr draw words, such as temperature, where it is given.
-            changes: to how translations are searched, as in Decoding.
+            n_best: translations of nbest; None: 5, or as many as the search finds.
+            num_samples: translations of sample.
+            mbr_samples: samples that mbr chooses from.
+            score_samples: draws of z of score.
+            sampling: options of sample and mbr, such as temperature.
+            changes: options of serving_default, nbest and attention, as in Decoding.
         """
         drawn = {
             "z": "sample" if translator.graph.draws_z else "mean",
             "temperature": translator.hp.sampling_temperature or 1.0,
             **(sampling or {}),
         }
-        # Utilities of pairs are computed outside of the graph.
+        # Pairwise utilities are computed outside of the graph.
         choice = {"search": "mbr", "references": "aggregate", "num_samples": mbr_samples}
         if changes.get("search") == "mbr":
             changes = {**changes, **choice, **drawn}
@@ -111,13 +103,13 @@ class Choices:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One thing that the model can be asked.
+    """A signature of the SavedModel.
 
     Attributes:
-        doc: what it does, in a sentence.
-        inputs: TensorSpecs, each of them [B].
-        outputs: what each output is, by name: its shape and a sentence.
-        function: tensors of one row or more to a dict of tensors.
+        doc: what it does, in one sentence.
+        inputs: TensorSpecs, all of shape [B].
+        outputs: shape and description of each output, by name.
+        function: maps the inputs, at least one row of each, to a dict of outputs.
     """
 
     doc: str
@@ -126,29 +118,26 @@ class Signature:
     function: Callable[..., dict[str, tf.Tensor]]
 
     def traced(self):
-        """Return the concrete function that is exported; it takes an empty batch, too."""
+        """Return the concrete function to export, which also accepts an empty batch."""
 
         @functools.wraps(self.function)
         def function(*inputs):
             rows = tf.size(inputs[0])
             for spec, value in zip(self.inputs[1:], inputs[1:], strict=True):
-                words = f"{self.inputs[0].name} and {spec.name} must have as many rows"
-                tf.debugging.assert_equal(tf.size(value), rows, message=words)
+                message = (
+                    f"{self.inputs[0].name} and {spec.name} must have the same number of rows."
+                )
+                tf.debugging.assert_equal(tf.size(value), rows, message=message)
             outputs = self.function(*(_clean(_not_empty(value)) for value in inputs))
             return {name: _clean(outputs[name])[:rows] for name in self.outputs}
 
-        # Never jit-compiled: a server does not compile unless its flags allow it.
+        # Not jit-compiled: a stock server refuses to run XLA functions.
         traced = tf.function(function, input_signature=self.inputs, autograph=False)
         return traced.get_concrete_function()
 
 
 def make(translator, choices) -> dict[str, Signature]:
-    """Return the signatures that a translator can give, by name.
-
-    Args:
-        translator: a translator.Translator.
-        choices: Choices.
-    """
+    """Return the signatures that a translator supports, by name."""
     graph = translator.graph
     found = {
         DEFAULT: _translate(graph, choices.translate),
@@ -167,10 +156,7 @@ def make(translator, choices) -> dict[str, Signature]:
 
 def _translate(graph, decoding):
     def translate(source):
-        x, x_len, _ = graph.encode(source)
-        found, _ = decision.decide(graph, x, x_len, seeds=_first_line(x_len), decoding=decoding)
-        texts, scores = graph.translations(found, x_len)
-        return {"translation": texts[:, 0], "score": scores[:, 0]}
+        return _best(graph, source, decoding)
 
     outputs = {
         "translation": ("[B]", "the best translation; empty for an empty source"),
@@ -179,96 +165,82 @@ def _translate(graph, decoding):
     return Signature("Translates.", (SOURCE,), outputs, translate)
 
 
-def _nbest(graph, decoding):
-    def nbest(source):
-        x, x_len, _ = graph.encode(source)
-        found, _ = decision.decide(graph, x, x_len, seeds=_first_line(x_len), decoding=decoding)
-        if decoding.search == "sample":  # comes as it was drawn, a text perhaps twice
-            texts = graph.y_tokenizer.decode(found.ids)
-            found, _ = pooling.best_texts(found, None, texts, n_best=decoding.n_best)
-        texts, scores = graph.translations(found, x_len)
-        # As offline, an empty source has one translation.
-        is_first = tf.range(decoding.n_best) == 0
-        is_there = is_first | ((found.lengths > 0) & (x_len > 1)[:, None])  # [B, N]
-        texts, scores = tf.where(is_there, texts, ""), tf.where(is_there, scores, LOWEST)
-        shape = [None, decoding.n_best]
-        return {
-            "translations": tf.ensure_shape(texts, shape),
-            "scores": tf.ensure_shape(scores, shape),
-        }
-
-    count = decoding.n_best
-    outputs = {
-        "translations": (f"[B, {count}]", "best first, none twice; empty: there are no more"),
-        "scores": (f"[B, {count}]", f"theirs; {LOWEST:.8g} where there are no more"),
-    }
-    return Signature(f"The {count} best translations.", (SOURCE,), outputs, nbest)
-
-
-def _sample(graph, decoding):
-    def sample(source, seed):
-        x, x_len, _ = graph.encode(source)
-        seeds = _line_seeds(seed)
-        found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding)
-        texts, _ = graph.translations(found, x_len)
-        return {"translations": tf.ensure_shape(texts, [None, decoding.n_best])}
-
-    count = decoding.n_best
-    outputs = {"translations": (f"[B, {count}]", "in the order in which they were drawn")}
-    return Signature(
-        f"Draws {count} translations, each with a z of its own; the same seed draws the same.",
-        (SOURCE, SEED),
-        outputs,
-        sample,
-    )
-
-
 def _mbr(graph, decoding):
     def mbr(source, seed):
-        x, x_len, _ = graph.encode(source)
-        seeds = _line_seeds(seed)
-        found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding)
-        texts, scores = graph.translations(found, x_len)
-        return {"translation": texts[:, 0], "score": scores[:, 0]}
+        return _best(graph, source, decoding, seed)
 
     outputs = {
         "translation": ("[B]", "the sample with the highest expected chrF"),
-        "score": ("[B]", "its chrF against the samples' average; 0 for an empty source"),
+        "score": ("[B]", "its chrF against the average of the samples; 0 for an empty source"),
     }
-    words = f"Draws {decoding.num_samples} translations and takes the most typical one"
-    return Signature(f"{words} (minimum Bayes risk).", (SOURCE, SEED), outputs, mbr)
+    doc = f"Returns the best of {decoding.num_samples} samples by minimum Bayes risk."
+    return Signature(doc, (SOURCE, SEED), outputs, mbr)
+
+
+def _nbest(graph, decoding):
+    count = decoding.n_best
+
+    def nbest(source):
+        found, _, x_len = _decide(graph, source, decoding)
+        if decoding.search == "sample":  # unsorted, and may contain duplicates
+            texts = graph.y_tokenizer.decode(found.ids)
+            found, _ = pooling.best_texts(found, None, texts, n_best=count)
+        texts, scores = graph.translations(found, x_len)
+        # An empty source has one translation.
+        is_first = tf.range(count) == 0
+        is_there = is_first | ((found.lengths > 0) & (x_len > 1)[:, None])  # [B, N]
+        texts, scores = tf.where(is_there, texts, ""), tf.where(is_there, scores, LOWEST)
+        return {
+            "translations": tf.ensure_shape(texts, [None, count]),
+            "scores": tf.ensure_shape(scores, [None, count]),
+        }
+
+    outputs = {
+        "translations": (f"[B, {count}]", "distinct, best first, padded with empty strings"),
+        "scores": (f"[B, {count}]", f"their scores, padded with {LOWEST:.8g}"),
+    }
+    return Signature(f"Returns the {count} best translations.", (SOURCE,), outputs, nbest)
+
+
+def _sample(graph, decoding):
+    count = decoding.n_best
+
+    def sample(source, seed):
+        found, _, x_len = _decide(graph, source, decoding, seed)
+        texts, _ = graph.translations(found, x_len)
+        return {"translations": tf.ensure_shape(texts, [None, count])}
+
+    outputs = {"translations": (f"[B, {count}]", "in the order in which they were drawn")}
+    doc = f"Draws {count} translations, each with its own z; reproducible for a fixed seed."
+    return Signature(doc, (SOURCE, SEED), outputs, sample)
 
 
 def _attention(graph, decoding):
     def attention(source):
-        x, x_len, _ = graph.encode(source)
-        seeds = _first_line(x_len)
-        found, _ = decision.decide(
-            graph, x, x_len, seeds=seeds, decoding=decoding, with_attention=True
-        )
+        found, x, x_len = _decide(graph, source, decoding, with_attention=True)
         texts, _ = graph.translations(found, x_len)
         lengths = tf.where(x_len == 1, 0, found.lengths[:, 0])  # [B]
         time = tf.reduce_max(lengths)
         in_x = tf.sequence_mask(x_len, tf.shape(x)[1])  # [B, Tx]
         in_y = tf.sequence_mask(lengths, time)  # [B, Ty]
+        y_pieces = graph.y_tokenizer.pieces(found.ids[:, 0, :time])
         weights = found.attention[:, 0, :time]  # type: ignore[index]  # [B, Ty, Tx]
         is_real = in_y[:, :, None] & in_x[:, None]
         return {
             "translation": texts[:, 0],
             "source_pieces": tf.where(in_x, graph.x_tokenizer.pieces(x), ""),
-            "target_pieces": tf.where(
-                in_y, graph.y_tokenizer.pieces(found.ids[:, 0, :time]), ""
-            ),
+            "target_pieces": tf.where(in_y, y_pieces, ""),
             "attention": tf.where(is_real, tf.cast(weights, tf.float32), 0.0),
         }
 
     outputs = {
-        "translation": ("[B]", "as serving_default has it"),
-        "source_pieces": ("[B, Tx]", "subwords, </s> last; empty strings fill the row"),
+        "translation": ("[B]", "as in serving_default"),
+        "source_pieces": ("[B, Tx]", "subwords, including </s>, padded with empty strings"),
         "target_pieces": ("[B, Ty]", "the same for the translation"),
-        "attention": ("[B, Ty, Tx]", "how much each target piece looks at each source piece"),
+        "attention": ("[B, Ty, Tx]", "attention weights of each target subword"),
     }
-    return Signature("Translates and shows the alignment.", (SOURCE,), outputs, attention)
+    doc = "Translates and returns the attention weights."
+    return Signature(doc, (SOURCE,), outputs, attention)
 
 
 def _score(graph, samples):
@@ -276,7 +248,7 @@ def _score(graph, samples):
         x, x_len, _ = graph.encode(source)
         y, y_len, _ = graph.encode_target(target)
         batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
-        return graph.score_batch(batch, seeds=_first_line(x_len), samples=tf.constant(samples))
+        return graph.score_batch(batch, seeds=_seeds(x_len), samples=tf.constant(samples))
 
     if graph.model.source_lm is None and graph.model.posterior is None:
         docs = {"log_py": "log P(y|x)"}
@@ -287,12 +259,9 @@ def _score(graph, samples):
     else:
         docs = SCORES
     draws = "" if graph.model.posterior is None else f", with {samples} draws of z"
-    return Signature(
-        f"How probable a pair is, in nats{draws}.",
-        (SOURCE, TARGET),
-        {name: ("[B]", doc) for name, doc in docs.items()},
-        score,
-    )
+    outputs = {name: ("[B]", doc) for name, doc in docs.items()}
+    doc = f"Returns log-probabilities of a sentence pair in nats{draws}."
+    return Signature(doc, (SOURCE, TARGET), outputs, score)
 
 
 def _embed(graph):
@@ -304,28 +273,43 @@ def _embed(graph):
     z = graph.hp.z_dim
     outputs = {
         "loc": (f"[B, {z}]", "the mean of z given the source"),
-        "scale": (f"[B, {z}]", "its standard deviation; 0 where z is predicted as a point"),
+        "scale": (f"[B, {z}]", "its standard deviation; 0 if the model predicts a point"),
     }
-    return Signature("What z is, given the source.", (SOURCE,), outputs, embed)
+    return Signature(
+        "Returns the distribution of z given the source.", (SOURCE,), outputs, embed
+    )
 
 
-def _line_seeds(seed):
-    """Return the seed of the first line with `translate --seed`."""
+def _best(graph, source, decoding, seed=None):
+    """Return the best translation of each row and its score."""
+    found, _, x_len = _decide(graph, source, decoding, seed)
+    texts, scores = graph.translations(found, x_len)
+    return {"translation": texts[:, 0], "score": scores[:, 0]}
+
+
+def _decide(graph, source, decoding, seed=None, **options):
+    """Return the hypotheses of each row, and the ids and lengths of the source."""
+    x, x_len, _ = graph.encode(source)
+    seeds = _seeds(x_len, seed)
+    found, _ = decision.decide(graph, x, x_len, seeds=seeds, decoding=decoding, **options)
+    return found, x, x_len
+
+
+def _seeds(x_len, seed=None):
+    """Return the seeds that `translate --seed` uses for its first line."""
+    if seed is None:
+        return tf.fill(tf.shape(x_len), tf.constant(FIRST_LINE, tf.int64))
     return tf.bitwise.left_shift(tf.cast(seed, tf.int64), tf.constant(32, tf.int64))
 
 
-def _first_line(x_len):
-    return tf.fill(tf.shape(x_len), tf.constant(FIRST_LINE, tf.int64))
-
-
 def _not_empty(value):
-    """Return one row more, of nothing, where there is none."""
+    """Add an empty row if there are no rows."""
     missing = tf.cast(tf.size(value) == 0, tf.int32)
     return tf.concat([value, tf.zeros([missing], value.dtype)], 0)
 
 
 def _clean(value):
-    """Return text that is valid UTF-8 and numbers that JSON has."""
+    """Replace invalid UTF-8, and negative infinity, which JSON does not have."""
     if value.dtype == tf.string:
         shape = value.shape
         value = tf.strings.unicode_transcode(value, "UTF-8", "UTF-8", errors="replace")

@@ -1,13 +1,13 @@
-"""What can go wrong with a request, as gRPC names it and as HTTP numbers it."""
+"""Errors of requests, with their gRPC and HTTP status."""
 
 import re
 from collections.abc import Callable
 
 import grpc
 
-Report = Callable[[str], None]  # gets sentences for the operator
+Report = Callable[[str], None]  # gets messages for the operator
 
-# The mapping of TensorFlow Serving's REST API; all others are 500.
+# As in TensorFlow Serving's REST API; all others are 500.
 HTTP = {
     "CANCELLED": 499,
     "INVALID_ARGUMENT": 400,
@@ -23,13 +23,13 @@ HTTP = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-# The numbers of gRPC are those of tensorflow.errors.OpError.error_code.
+# gRPC and tensorflow.errors.OpError.error_code use the same numbers.
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 _PLACE = re.compile(r"\s|Graph execution error|Detected at node|<stack")
 
 
 class RequestError(Exception):
-    """A request that cannot be answered: a gRPC status code and a sentence for the client."""
+    """A request that cannot be answered: a gRPC status code and a message for the client."""
 
     def __init__(self, code: str, message: str, *, http_status: int | None = None):
         super().__init__(message)
@@ -39,17 +39,17 @@ class RequestError(Exception):
 
     @property
     def is_ours(self) -> bool:
-        """Whether an operator should see it: nothing that a client could do better."""
+        """Whether it is an error of the server, which the operator should see."""
         return self.code not in HTTP
 
 
 def invalid(message: str) -> RequestError:
-    """Return the client's mistake."""
+    """Return an error of the client."""
     return RequestError("INVALID_ARGUMENT", message)
 
 
 def no_such_method(method: str) -> RequestError:
-    """Return what :classify and :regress get, which no signature of ours is for."""
+    """Return the error of :classify and :regress, which no signature supports."""
     kind = {"classify": "classification", "regress": "regression"}[method]
     return invalid(
         f"Expected {kind} signature method_name to be tensorflow/serving/{method}. "
@@ -58,20 +58,20 @@ def no_such_method(method: str) -> RequestError:
 
 
 def of(error: BaseException) -> RequestError:
-    """Return any exception as a RequestError; those of TensorFlow keep their code."""
+    """Return any exception as a RequestError; TensorFlow's errors keep their code."""
     if isinstance(error, RequestError):
         return error
     code = CODES.get(getattr(error, "error_code", -1), "INTERNAL")
     text = str(getattr(error, "message", None) or error)
-    # All but one line tell where in the graph it happened.
+    # All lines but one tell where in the graph it happened.
     lines = [line for line in text.splitlines() if line.strip() and not _PLACE.match(line)]
     return RequestError(code, lines[0] if lines else type(error).__name__)
 
 
-def on_one_line(sentence: str) -> str:
-    """Return a sentence without line breaks and other control characters: a line of a log."""
+def on_one_line(message: str) -> str:
+    """Escape line breaks and other control characters, so that nobody can forge log lines."""
     return re.sub(
         r"[\x00-\x1f\x7f-\x9f\u2028\u2029]",
         lambda found: found[0].encode("unicode_escape").decode(),
-        sentence,
+        message,
     )

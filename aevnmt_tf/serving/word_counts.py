@@ -1,4 +1,4 @@
-"""How many subwords the lines of a request have, before the model sees them."""
+"""The cost of a request, known before the model runs: subwords per row, hypotheses per row."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,21 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from aevnmt_tf.serving import op_check
 
-BYTES_PER_WORD = 16  # longer words are rare: a line of more bytes counts as the longest
-USUAL_VOCABULARY = 8000  # score keeps a vocabulary per word: larger ones cost more
-MOST = 2**20  # words of a line, where the export does not say where lines are cut
+BYTES_PER_WORD = 16  # a line with more bytes per word than this counts as the longest line
+USUAL_VOCABULARY = 8000  # score computes a distribution per word: larger ones cost more
+MOST = 2**20  # words of a line, for models without a manifest
+# The decision rule of each signature, by the name that it has in the manifest.
+RULES = {
+    "serving_default": "translate",
+    "attention": "translate",
+    "nbest": "nbest",
+    "sample": "sample",
+    "mbr": "mbr",
+}
 
 
 class WordCounter:
-    """Counts with the SentencePiece models in a SavedModel; without one, words at spaces."""
+    """Counts with the SentencePiece models of a SavedModel, or words if it has none."""
 
     def __init__(self, model: saved_model_pb2.SavedModel, manifest: Mapping[str, Any]):
         protos = {
@@ -27,12 +35,12 @@ class WordCounter:
         self._processors = [
             sentencepiece.SentencePieceProcessor(model_proto=proto) for proto in sorted(protos)
         ]
-        names = ("src_max_len_infer", "tgt_max_len_infer")  # targets: the larger one
-        limits = [_settings(manifest).get(name) for name in names]
-        self._most = max((n for n in limits if isinstance(n, int) and n > 0), default=MOST)
+        hparams = manifest.get("hparams", {})
+        limits = [hparams.get(name) for name in ("src_max_len_infer", "tgt_max_len_infer")]
+        self._most = max(filter(None, limits), default=MOST)
 
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return the words of each row: those of its longest text, and the end of sentence."""
+        """Return the number of words per row: those of its longest text, and </s>."""
         rows = len(next(iter(inputs.values())))
         counts = np.zeros(rows, np.int64)
         for array in inputs.values():
@@ -42,48 +50,27 @@ class WordCounter:
                 counts = np.maximum(counts, found)
         return counts + 1
 
-    def _count(self, line: bytes | str) -> int:
-        encoded = line.encode() if isinstance(line, str) else line
-        if len(encoded) > BYTES_PER_WORD * self._most:
-            return self._most  # words may follow any number of spaces
-        text = encoded.decode("utf-8", errors="replace")
+    def _count(self, line: bytes) -> int:
+        if len(line) > BYTES_PER_WORD * self._most:
+            return self._most  # do not tokenise it; it may be spaces with words at the end
+        text = line.decode("utf-8", errors="replace")
         if not self._processors:
             return min(len(text.split()), self._most)
         return min(max(len(one.encode(text)) for one in self._processors), self._most)
 
 
 def widths(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many hypotheses, or draws of z, each signature of an export has per row."""
-    decoding = manifest.get("decoding")
-    if not isinstance(decoding, dict):
-        return {}
+    """Return the number of hypotheses, or of draws of z, that each signature has per row."""
+    decoding = manifest.get("decoding", {})
     found = {
-        name: _hypotheses(decoding.get(rule))
-        for name, rule in (
-            ("serving_default", "translate"),
-            ("attention", "translate"),
-            ("nbest", "nbest"),
-            ("sample", "sample"),
-            ("mbr", "mbr"),
-        )
+        name: _hypotheses(decoding[rule]) for name, rule in RULES.items() if rule in decoding
     }
-    vocabularies = -(-_whole(_settings(manifest).get("vocab_size")) // USUAL_VOCABULARY)
-    return {**found, "score": vocabularies * _whole(decoding.get("score_samples"))}
+    vocabulary = manifest.get("hparams", {}).get("vocab_size") or 1
+    vocabularies = -(-vocabulary // USUAL_VOCABULARY)
+    return {**found, "score": vocabularies * decoding.get("score_samples", 1)}
 
 
-def _settings(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = manifest.get("hparams")
-    return found if isinstance(found, dict) else {}
-
-
-def _hypotheses(options: Any) -> int:
-    if not isinstance(options, dict):
-        return 1
-    if options.get("search") == "mbr":
-        return _whole(options.get("num_samples"))
-    width = max(_whole(options.get("beam_width")), _whole(options.get("n_best")))
-    return width * _whole(options.get("num_z"))
-
-
-def _whole(value: Any) -> int:
-    return max(1, value) if isinstance(value, int) else 1
+def _hypotheses(rule: Mapping[str, Any]) -> int:
+    if rule.get("search") == "mbr":
+        return rule.get("num_samples", 1)
+    return max(rule.get("beam_width", 1), rule.get("n_best", 1)) * rule.get("num_z", 1)

@@ -115,6 +115,6 @@ def test_tls_of_both_protocols(toy_export, start_server, tmp_path):
         with grpc.insecure_channel(address) as channel, pytest.raises(grpc.RpcError):
             health_pb2_grpc.HealthStub(channel).Check(check, timeout=60)
     cert.write_text("no certificate")
-    with pytest.raises(UserError, match="no certificate and its key"):
+    with pytest.raises(UserError, match="are not a certificate and its key"):
         with start_server(toy_export, **options):
             pass

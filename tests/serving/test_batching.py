@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.serving import batching_file, large_requests
-from aevnmt_tf.serving.batching import Batcher
+from aevnmt_tf.serving import batching_file, request_parts
+from aevnmt_tf.serving.batching import Batcher, Queue
 from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.serving.status import RequestError
 
@@ -68,7 +68,7 @@ def hold(queue, double):
 
 
 def test_requests_that_wait_are_merged_and_taken_apart(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     first = hold(queue, double)
     waiting = [
         submit(queue, "a"),
@@ -83,7 +83,7 @@ def test_requests_that_wait_are_merged_and_taken_apart(batcher, double):
 
 
 def test_a_batch_is_padded_with_a_row_of_its_last_request(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=8, allowed_batch_sizes=(1, 4, 8)))
+    queue = Queue(batcher, double, params(max_batch_size=8, allowed_batch_sizes=(1, 4, 8)))
     hold(queue, double)
     waiting = [submit(queue, "a"), submit(queue, "b", "c")]
     double.go.set()
@@ -92,7 +92,7 @@ def test_a_batch_is_padded_with_a_row_of_its_last_request(batcher, double):
 
 
 def test_a_request_larger_than_a_batch_runs_in_several(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     hold(queue, double)
     waiting = [submit(queue, "a"), submit(queue, *"bcdefg"), submit(queue, "h")]
     double.go.set()
@@ -102,7 +102,7 @@ def test_a_request_larger_than_a_batch_runs_in_several(batcher, double):
 
 
 def test_the_parts_of_a_large_request_share_its_fate(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     hold(queue, double)
     bad, gone = submit(queue, *"abcd", "bad"), submit(queue, *"efghij")
     stays = submit(queue, "k")
@@ -121,14 +121,14 @@ def test_answers_of_different_shapes_are_put_together():
         "t": np.array([[b"y", b"z"], [b"v", b""]], object),
         "s": np.array([6.0, 7.0]),
     }
-    found = large_requests.concatenate([first, second], [np.array([0]), np.array([1, 2])])
+    found = request_parts.concatenate([first, second], [np.array([0]), np.array([1, 2])])
     assert found["a"].tolist() == [[1, 2], [4, 0], [5, 0]]
     assert found["t"].tolist() == [[b"x", b""], [b"y", b"z"], [b"v", b""]]
     assert found["s"].tolist() == [3.0, 6.0, 7.0] and found["a"].dtype == np.int64
 
 
 def test_rows_of_different_shapes_are_not_merged(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     hold(queue, double)
     shapes = [(1, 2), (2, 2), (1, 3), (1, 2)]
     waiting = [
@@ -140,7 +140,7 @@ def test_rows_of_different_shapes_are_not_merged(batcher, double):
 
 
 def test_one_bad_request_does_not_spoil_its_batch(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     hold(queue, double)
     good, bad, also_good = submit(queue, "a"), submit(queue, "bad"), submit(queue, "b")
     double.go.set()
@@ -154,15 +154,15 @@ def test_one_bad_request_does_not_spoil_its_batch(batcher, double):
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 def test_an_output_without_a_row_for_each_input(batcher, shape):
-    queue = batcher.queue(lambda inputs, _: {"y": np.zeros(shape)}, params())
+    queue = Queue(batcher, lambda inputs, _: {"y": np.zeros(shape)}, params())
     with pytest.raises(RequestError, match="0th dimension does not equal") as caught:
         submit(queue, "a").result(60)
     assert caught.value.http_status == 400
 
 
 def test_a_full_queue_refuses(batcher, double):
-    queue = batcher.queue(double, params(max_queue=2))
-    other = batcher.queue(double, params(max_queue=2))
+    queue = Queue(batcher, double, params(max_queue=2))
+    other = Queue(batcher, double, params(max_queue=2))
     hold(queue, double)
     waiting = [submit(queue, "a"), submit(queue, "b")]
     with pytest.raises(RequestError, match="queue to which this task was submitted") as caught:
@@ -175,7 +175,7 @@ def test_a_full_queue_refuses(batcher, double):
 
 
 def test_lines_count_in_a_queue_and_a_large_request_fits_into_an_empty_one(batcher, double):
-    queue = batcher.queue(double, params(max_queue=5))
+    queue = Queue(batcher, double, params(max_queue=5))
     hold(queue, double)
     waiting = [submit(queue, *"abcdefg")]
     with pytest.raises(RequestError, match="is full"):
@@ -196,10 +196,10 @@ def test_threads_that_wait_keep_no_function(batcher):
             return inputs
 
     model = Model()
-    queue = batcher.queue(model.run, params())
+    queue = Queue(batcher, model.run, params())
     for _ in range(20):
         submit(queue, "a").result(60)
-    batcher.remove(queue)
+    queue.close()
     model, queue = weakref.ref(model), None
     for _ in range(500):
         if model() is None:
@@ -210,15 +210,15 @@ def test_threads_that_wait_keep_no_function(batcher):
 
 def test_a_timeout_beyond_all_clocks(batcher, double):
     double.go.set()
-    queue = batcher.queue(
-        double, params(max_batch_size=2, batch_timeout_micros=10000000000000000000)
+    queue = Queue(
+        batcher, double, params(max_batch_size=2, batch_timeout_micros=10000000000000000000)
     )
     waiting = [submit(queue, "a"), submit(queue, "b")]
     assert [future.result(60)["y"].tolist() for future in waiting] == [["aa"], ["bb"]]
 
 
 def test_a_client_that_has_gone_costs_nothing(batcher, double):
-    queue = batcher.queue(double, params())
+    queue = Queue(batcher, double, params())
     hold(queue, double)
     gone, stays = submit(queue, "a"), submit(queue, "b")
     assert gone.cancel()
@@ -230,7 +230,7 @@ def test_a_client_that_has_gone_costs_nothing(batcher, double):
 
 
 def test_a_running_batch_is_abandoned_when_all_its_clients_have_gone(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=2, batch_timeout_micros=60000000))
+    queue = Queue(batcher, double, params(max_batch_size=2, batch_timeout_micros=60000000))
     double.go.clear()
     first, second = submit(queue, "a"), submit(queue, "b")
     double.started.acquire(timeout=60)
@@ -242,7 +242,7 @@ def test_a_running_batch_is_abandoned_when_all_its_clients_have_gone(batcher, do
 
 
 def test_a_batch_waits_for_others_until_it_is_full(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=3, batch_timeout_micros=60000000))
+    queue = Queue(batcher, double, params(max_batch_size=3, batch_timeout_micros=60000000))
     waiting = [submit(queue, "a"), submit(queue, "b")]
     time.sleep(0.05)
     assert double.calls == []
@@ -252,7 +252,7 @@ def test_a_batch_waits_for_others_until_it_is_full(batcher, double):
 
 
 def test_a_batch_does_not_wait_longer_than_it_may(batcher, double):
-    queue = batcher.queue(double, params(batch_timeout_micros=20000))
+    queue = Queue(batcher, double, params(batch_timeout_micros=20000))
     start = time.monotonic()
     assert submit(queue, "a").result(60)["y"].tolist() == ["aa"]
     assert time.monotonic() - start >= 0.02
@@ -260,7 +260,7 @@ def test_a_batch_does_not_wait_longer_than_it_may(batcher, double):
 
 def test_close_finishes_what_waits_and_refuses_the_rest(double):
     batcher = Batcher(num_threads=2)
-    queue = batcher.queue(double, params(batch_timeout_micros=60000000))
+    queue = Queue(batcher, double, params(batch_timeout_micros=60000000))
     waiting = submit(queue, "a")
     batcher.close()
     assert waiting.result(0)["y"].tolist() == ["aa"]
@@ -271,7 +271,7 @@ def test_close_finishes_what_waits_and_refuses_the_rest(double):
 
 def test_many_threads_get_what_is_theirs(double):
     batcher = Batcher(num_threads=2)
-    queue = batcher.queue(double, params(max_batch_size=8, batch_timeout_micros=1000))
+    queue = Queue(batcher, double, params(max_batch_size=8, batch_timeout_micros=1000))
     found = {}
 
     def client(name):
@@ -293,7 +293,7 @@ def test_many_threads_get_what_is_theirs(double):
 
 
 def test_a_batch_has_a_budget_of_words_and_rows_of_similar_length(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=8), max_words=1000, width=2)
+    queue = Queue(batcher, double, params(max_batch_size=8), max_words=1000, width=2)
     hold(queue, double)
     # 200 x 2 hypotheses: two rows are all that 1000 allows; a row above it runs alone.
     words = [200, 9, 200, 8, 600, 200]
@@ -304,8 +304,8 @@ def test_a_batch_has_a_budget_of_words_and_rows_of_similar_length(batcher, doubl
 
 
 def test_a_short_request_does_not_wait_for_all_of_a_large_one(batcher, double):
-    queue = batcher.queue(double, params(), max_words=400)
-    other = batcher.queue(double, params(), max_words=400)
+    queue = Queue(batcher, double, params(), max_words=400)
+    other = Queue(batcher, double, params(), max_words=400)
     hold(queue, double)
     large = submit(queue, *"abcdef", words=[90] * 6)
     short = [submit(queue, "x", words=[5]), submit(other, "y", words=[5])]
@@ -316,7 +316,7 @@ def test_a_short_request_does_not_wait_for_all_of_a_large_one(batcher, double):
 
 
 def test_a_large_request_is_not_passed_for_ever(batcher, double):
-    queue = batcher.queue(double, params(max_batch_size=1), max_words=400)
+    queue = Queue(batcher, double, params(max_batch_size=1), max_words=400)
     hold(queue, double)
     large = submit(queue, "large", words=[30])
     short = [submit(queue, f"{n}", words=[10]) for n in range(3)]
@@ -330,7 +330,7 @@ def test_a_large_request_is_not_passed_for_ever(batcher, double):
 
 
 def test_what_waits_has_a_budget_of_words(batcher, double):
-    queue = batcher.queue(double, params(max_enqueued_batches=2), max_words=100)
+    queue = Queue(batcher, double, params(max_enqueued_batches=2), max_words=100)
     hold(queue, double)
     waiting = [submit(queue, "a", words=[90]), submit(queue, "b", words=[90])]
     with pytest.raises(RequestError, match="is full"):
@@ -341,7 +341,7 @@ def test_what_waits_has_a_budget_of_words(batcher, double):
 
 def test_one_thread_is_left_to_short_rows(double):
     batcher = Batcher(num_threads=2)
-    queue = batcher.queue(double, params(max_batch_size=1))
+    queue = Queue(batcher, double, params(max_batch_size=1))
     double.go.clear()
     long = [submit(queue, f"long {n}", words=[500]) for n in range(3)]
     assert double.started.acquire(timeout=60)
@@ -385,7 +385,18 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_filler_rows_keep_to_the_budget(batcher, double):
-    queue = batcher.queue(double, params(allowed_batch_sizes=(1, 2, 4)), max_words=30)
+    queue = Queue(batcher, double, params(allowed_batch_sizes=(1, 2, 4)), max_words=30)
     submit(queue, "a", "b", "c", words=[10, 10, 10]).result(60)
     submit(queue, "a", "b", "c", words=[5, 5, 5]).result(60)
     assert [len(call) for call in double.calls] == [3, 4]
+
+
+def test_the_rest_of_a_request_that_failed_does_not_run(batcher, double):
+    queue = Queue(batcher, double, params())
+    hold(queue, double)
+    bad = submit(queue, "bad", *"abcdefgh")
+    double.go.set()
+    with pytest.raises(RequestError, match="a bad row"):
+        bad.result(60)
+    assert submit(queue, "last").result(60)["y"].tolist() == ["lastlast"]
+    assert double.calls == [["first"], ["bad", "a", "b", "c"], ["last"]]

@@ -176,7 +176,9 @@ def test_weights_that_change_while_they_are_loaded(run, tmp_path, monkeypatch):
         return loaded
 
     monkeypatch.setattr(translator, "load", slow)
-    with pytest.raises(UserError, match="got new weights while they were loaded: run the same"):
+    with pytest.raises(
+        UserError, match="saved a new checkpoint during the export: run the same"
+    ):
         exporting.export_runs([copy], tmp_path / "d")
     assert not (tmp_path / "d").exists()
 
@@ -221,8 +223,8 @@ def test_batch_sizes():
     for largest, expected in sizes.items():
         assert batching_file.Batching(largest).allowed_batch_sizes == expected
     for options, sentence in (
-        ({"allowed_batch_sizes": (1, 3)}, "must grow up to max_batch_size"),
-        ({"allowed_batch_sizes": (2, 1)}, "must grow"),
+        ({"allowed_batch_sizes": (1, 3)}, "must increase up to max_batch_size"),
+        ({"allowed_batch_sizes": (2, 1)}, "must increase"),
         ({"num_batch_threads": 0}, "num_batch_threads must be"),
     ):
         with pytest.raises(UserError, match=sentence):
@@ -255,7 +257,7 @@ def test_a_graph_that_no_server_can_run_is_not_published(tmp_path, monkeypatch):
         ("--model {run} --export_dir {tmp}/d --epsilon 2", "epsilon must be"),
         ("--model {run} --export_dir {tmp}/d --n_best 4", "n_best 4 is more than beam"),
         ("--model {run} --export_dir {tmp}/d --version 0", "--version: must be 1 or more"),
-        ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes 4,2", "must grow"),
+        ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes 4,2", "must increase"),
         ("--model {run} --export_dir {tmp}/d --allowed_batch_sizes a", "--allowed_batch_sizes"),
         (
             "--model {run} --export_dir {tmp}/d --length_penalty_weight -1",
@@ -288,7 +290,7 @@ def test_flags_reach_the_model(run, tmp_path, monkeypatch, capsys):
             batching=options["batching"],
             runs=options["runs"],
         )
-        return exporting.Exported(Path(export_dir) / "4", described, 0)
+        return exporting.Exported(Path(export_dir) / "4", described)
 
     monkeypatch.setattr(exporting, "export", fake)
     words = (

@@ -176,7 +176,7 @@ def test_folders_that_will_not_do(tmp_path):
     with pytest.raises(UserError, match="cannot write into .*: not a directory"):
         export_folder.publish(tmp_path / "file" / "inside", write=pytest.fail)
     inside = export_folder.publish(tmp_path, write=write)
-    with pytest.raises(UserError, match="is itself an exported model"):
+    with pytest.raises(UserError, match="is one version of a model"):
         export_folder.publish(inside, write=pytest.fail)
-    with pytest.raises(UserError, match="a version is a number"):
+    with pytest.raises(UserError, match="a version must be a number"):
         export_folder.publish(tmp_path, version=2**63, write=pytest.fail)

@@ -106,20 +106,20 @@ def test_requests(document, signature, expected):
         (
             {"instances": [["a"]]},
             TEXT,
-            "has 2 levels of lists of equal length, and input",
+            "Input source must have shape [?], not [1,1]",
         ),
         (
             {"inputs": "a"},
             TEXT,
-            "has 0 levels of lists of equal length, and input",
+            "Input source must have shape [?], not []",
         ),
         (
             {"inputs": [["a"]]},
             TEXT,
-            "has 2 levels of lists of equal length, and input",
+            "Input source must have shape [?], not [1,1]",
         ),
         ({"inputs": {}}, TEXT, "Missing named input: source in 'inputs' object."),
-        ({"inputs": None}, TEXT, "JSON Value: null"),
+        ({"inputs": None}, TEXT, "must have shape [?], not []"),
         ({"instances": [{"b64": "?"}]}, TEXT, "Unable to base64 decode"),
         ({"inputs": {"source": [{"b65": "YQ=="}]}}, TEXT, "for base64 data"),
         ({"instances": ["a"]}, SEEDED, "instances is a plain list, but expecting list of"),
@@ -133,17 +133,17 @@ def test_requests(document, signature, expected):
         (
             {"instances": [[1, 2, 3], [1, 2]]},
             MATRIX,
-            "has 1 levels of lists",
+            "Input x must have shape [?,3], not [2]",
         ),
         (
             {"inputs": [[1, 2, 3], [1, 2]]},
             MATRIX,
-            "has 1 levels of lists",
+            "Input x must have shape [?,3], not [2]",
         ),
         (
             {"inputs": [[1, 2, 3], 4]},
             MATRIX,
-            "has 1 levels of lists",
+            "Input x must have shape [?,3], not [2]",
         ),
         (
             {"inputs": [[1, 2, [3]]]},
@@ -167,7 +167,7 @@ def test_bad_requests(document, signature, sentence):
 
 def test_too_many_lines():
     assert len(tensors({"instances": ["a"] * 3}, max_lines=3)["source"]) == 3
-    with pytest.raises(RequestError, match="may have 2 lines, not 3"):
+    with pytest.raises(RequestError, match="up to 2 lines, not 3"):
         tensors({"instances": ["a"] * 3}, max_lines=2)
 
 

@@ -102,8 +102,11 @@ def _registered():
             lambda s: _unknown_rank(s.inputs["source"]),
             "input source of serving_default must have",
         ),
-        (lambda s: _first(s.outputs["length"], 4), "begin with the batch, not with 4 rows"),
-        (lambda s: s.outputs["text_bytes"].CopyFrom(s.outputs["length"]), "names in _bytes"),
+        (lambda s: _first(s.outputs["length"], 4), "must have any number of rows, not 4"),
+        (
+            lambda s: s.outputs["text_bytes"].CopyFrom(s.outputs["length"]),
+            "named *_bytes as base64",
+        ),
     ],
 )
 def test_inputs_and_outputs(tmp_path, change, sentence):

@@ -164,16 +164,16 @@ def test_what_is_not_there(toy_server, method, path, code, sentence):
             'Serving signature name: "x" not found in',
         ),
         ({"instances": ["a"], "signature_name": "__saved_model_init_op"}, "not found in sign"),
-        ({"inputs": []}, "the inputs have no rows"),
+        ({"inputs": []}, "The inputs have no rows"),
         (
             {"signature_name": "sample", "inputs": {"source": ["a", "b"], "seed": [1]}},
             "Batching Run() input tensors must have equal 0th-dimension size",
         ),
         ({"signature_name": "double", "inputs": [[1, 2]]}, "must have shape [?,3], not [1,2]"),
         ({"signature_name": "fails", "instances": ["bad"]}, "a bad line"),
-        ({"instances": ["a"] * 257}, "a request may have 256 lines, not 257"),
-        ({"inputs": ["a"] * 257}, "a request may have 256 lines, not 257"),
-        ({"inputs": ["ü" * 10_001]}, "a line of source has 20002 bytes, and 20000 are allowed"),
+        ({"instances": ["a"] * 257}, "A request may have up to 256 lines, not 257"),
+        ({"inputs": ["a"] * 257}, "A request may have up to 256 lines, not 257"),
+        ({"inputs": ["ü" * 10_001]}, "A line of source may have up to 20000 bytes, not 20002"),
     ],
 )
 def test_bad_predictions(toy_server, document, sentence):

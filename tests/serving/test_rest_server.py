@@ -28,7 +28,7 @@ def test_a_body_that_is_too_large(toy_export, start_server):
         for size in (1001, 100_000, 5_000_000):
             response = running.client.post(path, content=b"x" * size)
             assert response.status_code == 413
-            assert strict(response) == {"error": "a request may have 1000 bytes"}
+            assert strict(response) == {"error": "A request may have up to 1000 bytes."}
         # Of unknown length, and unpacked.
         chunks = (b"x" * 100 for _ in range(100))
         assert running.client.post(path, content=chunks).status_code == 413
@@ -300,7 +300,7 @@ def test_an_answer_that_is_too_large_for_json(toy_export, start_server):
         assert running.predict({"instances": ["a"]}).status_code == 200
         response = running.predict({"instances": [*"abcdef"]})
     assert response.status_code == 400
-    assert "values, and 5 are allowed: send fewer or shorter" in strict(response)["error"]
+    assert "up to 5 values, not 12: send fewer or shorter" in strict(response)["error"]
 
 
 def test_the_event_loop_is_free_while_a_model_runs(toy_export, start_server, monkeypatch):

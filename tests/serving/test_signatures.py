@@ -195,7 +195,9 @@ def test_invalid_text_is_replaced(served, offline, line):
     "name, more", [("score", {"target": ["eins"]}), ("sample", {"seed": [1]})]
 )
 def test_inputs_must_have_as_many_rows(served, name, more):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="must have as many rows"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="must have the same number of rows"
+    ):
         tiny_export.ask(served, name, source=["one", "two"], **more)
 
 

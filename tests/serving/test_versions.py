@@ -342,7 +342,7 @@ def test_warm_up_requests_are_answered_before_the_first(make, toy_versions, tmp_
         (("translate", {"source": ["a"]}), 'Serving signature key "translate" not found'),
         (("serving_default", {"line": ["a"]}), "Sent extra: {line}. Missing but required: {so"),
         (("serving_default", {"source": [["a"]]}), "must have shape [?], not [1,1]"),
-        (("serving_default", {"source": [1.0]}), "input source must be string, not float32"),
+        (("serving_default", {"source": [1.0]}), "Input source must be string, not float32"),
         (("fails", {"source": ["bad"]}), "a bad line"),
     ],
 )
