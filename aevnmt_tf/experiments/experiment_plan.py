@@ -155,21 +155,22 @@ def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> 
     found["metrics"] = found["metrics"] or plan["metrics"]
     table = PlannedTable(**found)
     try:
-        score_tables.refuse_shared_cells(
-            _labels(table, shown, sets=plan["tests"]), rows=table.rows, columns=table.columns
+        score_tables.by_place(
+            _possible(table, shown, sets=plan["tests"]), rows=table.rows, columns=table.columns
         )
     except UserError as error:
         raise UserError(f"{start}{error}") from None
     return table
 
 
-def _labels(
+def _possible(
     table: PlannedTable, systems: Sequence[PlannedSystem], *, sets: Mapping[str, str]
-) -> Iterator[dict[str, str]]:
-    """Return the labels of all scores that the table may have."""
+) -> Iterator[score_tables.LabelledScore]:
+    """Yield all scores that the table can have, without their values."""
     for system, test, metric in itertools.product(systems, table.tests, table.metrics):
         if test in system.tests and (metric not in ONLY_DEV or sets[test] == OWN_DEV):
-            yield {**system.labels, "system": system.name, "test": test, "metric": metric}
+            labels = {"system": system.name, "test": test, "metric": metric}
+            yield score_tables.LabelledScore({**system.labels, **labels}, 0.0)
 
 
 def _check_references(plan: ExperimentPlan) -> None:
