@@ -38,7 +38,7 @@ def refuse_other(record: Path, wanted: Mapping[str, Any]) -> None:
         if made and made.get(name) != value:
             raise UserError(
                 f"{record.parent} contains text created with {name} {made.get(name)}, but it "
-                f"is {value} now; remove the folder to create it again, or choose another --out."
+                f"is {value} now; remove the folder to recreate it, or choose another --out."
             )
 
 
