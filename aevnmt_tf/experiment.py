@@ -117,8 +117,7 @@ def _runs(args: argparse.Namespace) -> PlanRuns:
     plan = experiment_plan.read(args.plan)
     if args.tests is not None:
         plan = plan.with_tests(args.tests)
-    for name in args.only or ():
-        must_know(name, plan.systems, what="system", where=f"--only, {args.plan}: ")
+    must_know(args.only, plan.systems, what="system", where=f"--only, {args.plan}: ")
     overrides = hparams.overrides(args)
     for name, instead in (("out_dir", "--out"), ("random_seed", "--seeds")):
         if name in overrides:

@@ -213,7 +213,7 @@ def test_a_plot_of_odd_names(tmp_path, command, data, laplace):
         ("--data {data}/first --labels {tmp}/three --target length", "--labels"),
         (
             "--data {data}/first --data {data}/second --labels {tmp}/three",
-            "1 --labels do not match 2",
+            "1 --labels do not",
         ),
         ("--data {data}/first --data {data}/second --target {tmp}/three", "one --data"),
         ("--data {data}/first --target lenght", "--target lenght"),

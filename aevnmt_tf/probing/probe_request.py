@@ -69,7 +69,7 @@ class ProbeRequest:
         if self.target and self.labels:
             yield "--labels is for classes and --target for numbers: give only one of them."
         if self.labels and count != len(self.data):
-            yield f"{count} --labels do not match {len(self.data)} --data: give one file for each."
+            yield f"{count} --labels do not match {len(self.data)} --data: give one for each."
         if self.target_is_file and len(self.data) > 1:
             yield "--target FILE has the numbers of one data set: give one --data."
         if self.target_is_file and not os.path.isfile(target):
