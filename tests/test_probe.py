@@ -58,7 +58,7 @@ def sets(data):
 def laplace(monkeypatch):
     """The sampler, replaced by what it starts from: draws from N(0, I)."""
 
-    def sample(log_prob, shape, *, options, track=iter):
+    def sample(log_prob, shape, *, options):
         size = [options.num_draws, options.chains, *shape]
         values = np.random.default_rng(options.seed).normal(size=size)
         return hmc_chains.Draws(values, step_size=1.0, acceptance=0.8, seconds=0.5)

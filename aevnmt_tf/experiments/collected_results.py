@@ -48,10 +48,7 @@ def collect(runs: PlanRuns, *, provenance: Mapping[str, str]) -> Found:
 def provenance(previous: Path, *, command: str, is_new: bool) -> dict[str, str]:
     """Return the command that produced the scores, and when it finished.
 
-    Args:
-        previous: An earlier results.json, whose provenance holds if nothing is new.
-        command: The current command.
-        is_new: Whether it produced anything.
+    If the current command has produced nothing new, that is the one of a previous results.json.
     """
     kept = run_directory.read_json(previous)
     if not is_new and kept.get("command"):

@@ -1,6 +1,6 @@
 """The jobs of an experiment and their order; training and evaluation."""
 
-from collections.abc import Iterator
+import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ _FOUND = ".evaluation.json"  # output of evaluate
 
 @dataclass
 class TrainingJob(Job):
-    """Trains a system with a seed; `point` None: at the point that its grid chooses."""
+    """Trains a system with a seed, at a point of its grid; None: at the chosen one."""
 
     runs: PlanRuns
     system: PlannedSystem
@@ -29,18 +29,24 @@ class TrainingJob(Job):
     point: Point | None = None
 
     def __post_init__(self) -> None:
-        chosen = f"{self.system.name}/chosen/seed{self.seed}"
-        self.name = chosen if self.point is None else self.run.name
-        self.needs = (*self._text_jobs(), *self._search())
+        searched = self.runs.searched(self.system)
+        if self.point is None and not searched.grid:
+            self.point = {}
+        if self.point is None:
+            self.name = f"{self.system.name}/chosen/seed{self.seed}"
+            points = itertools.product(self.runs.points(searched), searched.grid_seeds)
+            search = [TrainingJob(self.runs, searched, seed, point) for point, seed in points]
+        else:
+            self.name, search = self.run.name, []
+        self.needs = (*self._text_jobs(), *search)
 
     def _text_jobs(self) -> list[Job]:
         """Return the jobs that create the text that it trains on."""
         runs, found = self.runs, list[Job]()
         if self.system.synthetic is not None:
             synthetic = runs.plan.synthetic[self.system.synthetic]
-            model = runs.plan.systems[synthetic.model]
-            training = final_training(runs, model, seed=synthetic.seed)
-            found.append(BackTranslationJob(runs, synthetic, needs=(training,)))
+            model = TrainingJob(runs, runs.plan.systems[synthetic.model], synthetic.seed)
+            found.append(BackTranslationJob(runs, synthetic, needs=(model,)))
         if runs.plan.prepare is None or runs.shared_settings is None:
             return found
         models, mono = runs.folder / PREPARED / MODELS, runs.plan.prepare.mono
@@ -49,13 +55,6 @@ class TrainingJob(Job):
         raw = example.unprepared.replace(vocab_prefix=example.hp.vocab_prefix)
         folder = runs.prepared_folder(raw)
         return [PreparationJob(runs, folder, raw, needs=(learning, *found))]
-
-    def _search(self) -> Iterator[Job]:
-        """Yield the jobs that its grid chooses from."""
-        searched = self.runs.searched(self.system)
-        for point in self.runs.points(searched) if self.point is None else ():
-            for seed in searched.grid_seeds:
-                yield TrainingJob(self.runs, searched, seed, point)
 
     @property
     def run(self) -> PlannedRun:
@@ -104,11 +103,6 @@ class TrainingJob(Job):
         """Return the best dev BLEU."""
         best = self.run.results().get("best")
         return f"dev BLEU {best['dev_bleu']:.2f} at step {best['step']}" if best else ""
-
-
-def final_training(runs: PlanRuns, system: PlannedSystem, *, seed: int) -> TrainingJob:
-    """Return the training of a system with its own settings, or those that a grid chooses."""
-    return TrainingJob(runs, system, seed, None if runs.searched(system).grid else {})
 
 
 @dataclass
@@ -194,5 +188,5 @@ def make(runs: PlanRuns) -> list[Job]:
 
     for system in runs.wanted:
         for seed in runs.seeds_of(system):
-            add(EvaluationJob(final_training(runs, system, seed=seed)))
+            add(EvaluationJob(TrainingJob(runs, system, seed)))
     return list(found.values())

@@ -39,24 +39,14 @@ Point = Mapping[str, Any]  # a point of a grid: values by setting
 
 @dataclass(frozen=True)
 class PlanRuns:
-    """All runs of a plan.
-
-    Attributes:
-        plan: The plan.
-        folder: Folder of the runs.
-        out: Folder for tables, logs and the settings of jobs.
-        overrides: Settings that override the plan's, for every run.
-        seeds: Seeds that override the plan's; None: the plan's.
-        only: Names of the systems to run; None: all.
-        programs: Programs of METEOR and BEER.
-    """
+    """All runs of a plan."""
 
     plan: ExperimentPlan
-    folder: Path
-    out: Path
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    seeds: Sequence[int] | None = None
-    only: Collection[str] | None = None
+    folder: Path  # of the runs
+    out: Path  # for tables, logs and the settings of jobs
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # settings, for all runs
+    seeds: Sequence[int] | None = None  # None: those of the plan
+    only: Collection[str] | None = None  # names of the systems to run; None: all
     programs: external_metrics.Programs = external_metrics.Programs()
 
     @property
@@ -85,9 +75,9 @@ class PlanRuns:
         return self.plan.systems[system.grid_of or system.name]
 
     def points(self, system: PlannedSystem) -> list[Point]:
-        """Return the points of a system's grid, in order; without a grid, the empty one."""
-        found = itertools.product(*system.grid.values())
-        return [dict(zip(system.grid, values, strict=True)) for values in found]
+        """Return the points of the grid, in order; without a grid, the empty one."""
+        grid = self.searched(system).grid
+        return [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
 
     def chosen(self, system: PlannedSystem) -> Point | None:
         """Return the first point with the highest dev BLEU; None: not known yet.
@@ -97,7 +87,7 @@ class PlanRuns:
         searched = self.searched(system)
         if not searched.grid:
             return {}
-        points = self.points(searched)
+        points = self.points(system)
         found = [self._dev_bleu(searched, point) for point in points]
         bleus = [bleu for bleu in found if bleu is not None]
         return points[bleus.index(max(bleus))] if len(bleus) == len(points) else None
@@ -137,7 +127,7 @@ class PlanRuns:
 
     def example(self, system: PlannedSystem, *, seed: int) -> PlannedRun:
         """Return the run of a system, with the first point of a grid that has not chosen."""
-        point = self.chosen(system) or self.points(self.searched(system))[0]
+        point = self.chosen(system) or self.points(system)[0]
         return self.run(system, seed=seed, point=point)
 
     def final_runs(self, system: PlannedSystem) -> Iterator[PlannedRun]:
@@ -230,7 +220,7 @@ class PlanRuns:
             twice = repeated(map(point_name, self.points(system)))
             if twice is not None:
                 raise UserError(f"{start}two points of the grid are called {twice}.")
-            for point in self.points(self.searched(system)):
+            for point in self.points(system):
                 for seed in self.seeds_of(system):
                     run = self.run(system, seed=seed, point=point)
                     self._check_text(run)

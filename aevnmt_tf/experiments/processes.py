@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 import aevnmt_tf
@@ -54,14 +53,7 @@ def start(
     locks: Iterable[int] = (),
     cores: Iterable[int] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a command and append its messages to a log file.
-
-    Args:
-        command: The command.
-        log: The log file, which also receives stderr.
-        locks: Descriptors of locks that the process inherits.
-        cores: The cores that it may use; None: all.
-    """
+    """Start a command that logs to a file, inherits locks, and runs on some or all cores."""
 
     def prepare() -> None:
         if _libc is not None:  # the kernel stops the process when its parent is killed
@@ -116,11 +108,7 @@ def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 @contextlib.contextmanager
 def termination_is_interruption() -> Iterator[None]:
     """Let SIGTERM do the same as Ctrl-C."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,29 +93,19 @@ class _Running:
     said: str = ""  # the progress last reported
 
 
+@dataclass
 class Scheduler:
-    """Runs jobs after those that they need.
+    """Runs jobs after those that they need."""
 
-    Args:
-        jobs: The jobs, in the order in which they should start.
-        at_once: Number of concurrent processes, which share the cores.
-        logs: Folder for their output.
-        report: Called with a sentence about each start and end.
-        locks: Descriptors of locks that the processes inherit.
-    """
+    jobs: Sequence[Job]  # in the order in which they should start
+    at_once: int  # concurrent processes, which share the cores
+    logs: Path  # folder for their output
+    report: processes.Report  # called with a sentence about each start and end
+    locks: Sequence[int] = ()  # descriptors that the processes inherit
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        *,
-        at_once: int,
-        logs: Path,
-        report: processes.Report,
-        locks: Iterable[int] = (),
-    ):
-        self._waiting, self._total = list(jobs), len(jobs)
-        self._logs, self._report, self._locks = logs, report, tuple(locks)
-        self._cores = processes.shares_of_cores(at_once)
+    def __post_init__(self) -> None:
+        self._waiting = list(self.jobs)
+        self._cores = processes.shares_of_cores(self.at_once)
         self._running: list[_Running] = []
         self._outcome = JobOutcomes()
 
@@ -135,7 +125,7 @@ class Scheduler:
         except BaseException:
             if self._running:
                 names = ", ".join(one.job.name for one in self._running)
-                self._report(f"stopping {names}; they save first")
+                self.report(f"stopping {names}; they save first")
             processes.stop(one.process for one in self._running)
             raise
         return self._outcome
@@ -173,10 +163,10 @@ class Scheduler:
 
     def _launch(self, job: Job) -> None:
         command = job.command()
-        log = self._logs / f"{job.name.replace('/', '.')}.log"
+        log = self.logs / f"{job.name.replace('/', '.')}.log"
         taken = {one.place for one in self._running}
         place = next(i for i in range(len(self._cores)) if i not in taken)
-        process = processes.start(command, log=log, locks=self._locks, cores=self._cores[place])
+        process = processes.start(command, log=log, locks=self.locks, cores=self._cores[place])
         self._running.append(_Running(job, process, log, time.monotonic(), place))
         self._say(job, f"started (log: {log})")
 
@@ -217,7 +207,7 @@ class Scheduler:
     def _say(self, job: Job, sentence: str) -> None:
         outcome = self._outcome
         ended = [*outcome.found, *outcome.done, *outcome.failed, *outcome.blocked]
-        self._report(f"[{len(ended)}/{self._total}] {job.name}: {sentence}")
+        self.report(f"[{len(ended)}/{len(self.jobs)}] {job.name}: {sentence}")
 
 
 def _with(sentence: str, more: str) -> str:

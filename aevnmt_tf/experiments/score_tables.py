@@ -48,14 +48,8 @@ def pivot(
 ) -> Table:
     """Return the table of the scores; rows and columns keep the order of the scores.
 
-    Args:
-        scores: The numbers; their labels include "system", "test" and "metric".
-        rows: The labels that make a row.
-        columns: The labels that make a column.
-        compare: The label whose values compete for bold; None: no bold.
-        decimals: Number of decimals to print.
-        caption: Caption of the table.
-        label: Label for LaTeX.
+    The labels of scores include "system", "test" and "metric". The keyword arguments are the
+    keys of a table in a plan. Without `compare`, no cell is best.
     """
     cells = by_place(scores, rows=rows, columns=columns)
     table = {

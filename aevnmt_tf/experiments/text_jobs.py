@@ -50,15 +50,9 @@ def origin(text: MonolingualText, lang: str) -> dict[str, int]:
 
 
 def drawn(text: MonolingualText, lang: str, *, folder: Path, pipeline: str) -> Path:
-    """Return a file with the lines of monolingual text that a plan asks for.
+    """Return a file with the lines that a plan asks for; all jobs share those in `folder`.
 
-    They are drawn once and shared by all jobs.
-
-    Args:
-        text: The text, the number of lines and the seed.
-        lang: The language.
-        folder: Folder for the drawn lines.
-        pipeline: The setting text_pipeline, which defines words.
+    `pipeline` is the setting text_pipeline, which defines words.
     """
     source = find_file(f"{text.mono}.{lang}")
     if text.num_lines is None:
@@ -120,21 +114,13 @@ def _complete(path: Path) -> tuple[int, int]:
 
 @dataclass
 class PreparationJob(Job):
-    """Learns text models from corpora, or segments corpora with those of `vocab_prefix`.
-
-    Attributes:
-        runs: The runs of the plan.
-        folder: Folder for the prepared text; its last part names the job.
-        hp: The settings, with raw corpora.
-        mono: Additional monolingual text to learn from, by language.
-        needs: The jobs that create the models and corpora.
-    """
+    """Learns text models from corpora, or segments corpora with those of `vocab_prefix`."""
 
     runs: PlanRuns
-    folder: Path
-    hp: hparams.Hparams
-    mono: Mapping[str, MonolingualText] = field(default_factory=dict)
-    needs: tuple[Job, ...] = ()
+    folder: Path  # for the prepared text
+    hp: hparams.Hparams  # with raw corpora
+    mono: Mapping[str, MonolingualText] = field(default_factory=dict)  # by language
+    needs: tuple[Job, ...] = ()  # those that create models and corpora
 
     def __post_init__(self) -> None:
         self.name = f"{PREPARED}/{self.folder.name}"

@@ -49,7 +49,6 @@ def learn(
     *,
     options: hmc_chains.SamplerOptions,
     prior_scale: float,
-    track: hmc_chains.Track = iter,
 ) -> ProbeResult:
     """Train and test a probe; the other arguments are those of linear_models.classify."""
     train, test = (features.values[rows] for rows in (~task.held_out, task.held_out))
@@ -58,9 +57,8 @@ def learn(
         posterior = linear_models.regress(train, task.train, **how)
         found = probe_scores.number_scores(posterior, test, task.test, seed=options.seed)
     else:
-        posterior = linear_models.classify(
-            train, task.train, num_classes=len(task.classes), track=track, **how
-        )
+        count = len(task.classes)
+        posterior = linear_models.classify(train, task.train, num_classes=count, **how)
         found = probe_scores.class_scores(posterior, test, task.test, seed=options.seed)
     size = features.values.shape[1]
     return ProbeResult(features.name, size, features.is_baseline, *found, posterior)

@@ -27,6 +27,7 @@ class SamplerOptions:
     num_warmup: int  # discarded steps; the step size is adapted in the first 80 %
     num_draws: int  # per chain
     seed: int
+    track: Track = iter  # iterates over segments of the chains, and may show the progress
 
 
 class Draws(NamedTuple):
@@ -40,16 +41,10 @@ class Draws(NamedTuple):
     seconds: float = 0.0
 
 
-def sample(
-    log_prob: LogProb, shape: Sequence[int], *, options: SamplerOptions, track: Track = iter
-) -> Draws:
+def sample(log_prob: LogProb, shape: Sequence[int], *, options: SamplerOptions) -> Draws:
     """Draw from a posterior that is close to a standard normal.
 
-    Args:
-        log_prob: Log density up to a constant.
-        shape: Shape of one draw.
-        options: Number and length of the chains.
-        track: Iterates over the segments, and may show the progress.
+    `log_prob` is its log density up to a constant, and `shape` that of one draw.
     """
     started = time.monotonic()
     kernel = _kernel(log_prob, shape, options)
@@ -60,7 +55,7 @@ def sample(
     advance = tf.function(lambda *inputs: _advance(kernel, *inputs), autograph=False)
     total = options.num_warmup + options.num_draws
     parts = []
-    for segment in track(range(-(-total // SEGMENT))):
+    for segment in options.track(range(-(-total // SEGMENT))):
         seed = tf.constant([options.seed, segment], tf.int32)
         values, trace, results = advance(state, results, seed)
         state = values[-1]

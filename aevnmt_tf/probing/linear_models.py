@@ -84,7 +84,6 @@ def classify(
     num_classes: int,
     prior_scale: float,
     options: hmc_chains.SamplerOptions,
-    track: hmc_chains.Track = iter,
 ) -> Posterior:
     """Return the posterior of logistic or, for more than two classes, softmax regression.
 
@@ -97,14 +96,13 @@ def classify(
         num_classes: Number of classes, at least two.
         prior_scale: Standard deviation of the prior of a weight.
         options: Number and length of the chains.
-        track: As in hmc_chains.sample.
     """
     design = Design.of(features)
     x, y = design(features), np.eye(num_classes)[np.asarray(labels)]
     precisions = prior_precisions(x.shape[1] - 1, prior_scale=prior_scale)
     centre, stretch = _near_normal(x, y, precisions)
     log_prob = class_log_posterior(x, y, precisions, centre=centre, stretch=stretch)
-    draws = hmc_chains.sample(log_prob, centre.shape, options=options, track=track)
+    draws = hmc_chains.sample(log_prob, centre.shape, options=options)
     columns = np.moveaxis(draws.values, (2, 3), (0, 1)).reshape(len(stretch), -1)
     weights = (stretch @ columns).reshape(*centre.shape, *draws.values.shape[:2])
     weights = centre + np.moveaxis(weights, (0, 1), (2, 3))  # [S, C, P, M]

@@ -132,27 +132,23 @@ def _column(path: str, source: text_files.TextLines, *, name: str) -> list[Any]:
             f"{lines.name} has {len(lines)} lines but {source.name} has {len(source)}: give "
             f"one {name} per sentence."
         )
-    convert = {"label": _label, "number": _number}.get(name, lambda line: line)
-    found = []
+    if name == "reference":
+        return list(lines)
+    found: list[Any] = []
     for number, line in enumerate(lines, 1):
-        try:
-            found.append(convert(line))
-        except ValueError as error:
-            raise UserError(f"{lines.name}, line {number}: {error}.") from None
+        where = f"{lines.name}, line {number}"
+        value = line.strip() if name == "label" else _number(line)
+        if value == "":
+            raise UserError(f"{where}: the label is missing; give one per line.")
+        if value is None:
+            raise UserError(f"{where}: {line!r} is not a number.")
+        found.append(value)
     return found
 
 
-def _label(line: str) -> str:
-    if not line.strip():
-        raise ValueError("the label is missing; give one per line")
-    return line.strip()
-
-
-def _number(line: str) -> float:
+def _number(line: str) -> float | None:
     try:
         value = float(line)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{line!r} is not a number")
-    return value
+        return None
+    return value if math.isfinite(value) else None

@@ -17,8 +17,8 @@ from aevnmt_tf.probing.probe_task import ProbeTask
 NOTHING = "-"
 # Options that the JSON repeats.
 SETTINGS = (
-    *("model", "checkpoint", "data", "labels", "target", "quality_of", "baseline_model"),
-    *("held_out", "max_lines", "prior_scale", "chains", "num_warmup", "num_draws", "seed"),
+    *("model", "checkpoint", "data", "labels", "quality_of", "baseline_model"),
+    *("max_lines", "prior_scale", "chains", "num_warmup", "num_draws", "seed"),
 )
 
 

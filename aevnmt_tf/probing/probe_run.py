@@ -74,15 +74,13 @@ def _learn(
     found: features.Features, task: ProbeTask, request: ProbeRequest, report: Report
 ) -> ProbeResult:
     options = hmc_chains.SamplerOptions(
-        request.chains, request.num_warmup, request.num_draws, request.seed
+        request.chains,
+        request.num_warmup,
+        request.num_draws,
+        request.seed,
+        track=lambda segments: progress.track(segments, f"sampling, {found.name}"),
     )
-    result = comparison.learn(
-        found,
-        task,
-        options=options,
-        prior_scale=request.prior_scale,
-        track=lambda items: progress.track(items, f"sampling, {found.name}"),
-    )
+    result = comparison.learn(found, task, options=options, prior_scale=request.prior_scale)
     if result.posterior is not None:
         seconds = f"{result.posterior.draws.seconds:.1f} s"
         r_hat = f"R-hat {result.posterior.diagnostics.r_hat:.3f}"

@@ -132,11 +132,13 @@ def _number_scores(
     r2, rmse, log, new, means, observed, likelihood = [], [], [], [], [], [], 0.0
     for predicted, deviation in parts:
         squares = (numbers - predicted) ** 2
-        logs = _log_normal(squares, deviation[:, None])
+        logs = -0.5 * squares / deviation[:, None] ** 2 - np.log(deviation[:, None])
+        logs -= 0.5 * np.log(2 * np.pi)  # log N(number; predicted, deviation^2)
         r2.append(_r2(squares, numbers))
         rmse.append(np.sqrt(squares.mean(axis=1)))
         log.append(logs.mean(axis=1))
-        new.append(_new_r2(squares, numbers, dice))
+        # The Bayesian bootstrap of sentences (Rubin, 1981).
+        new.append(_r2(squares, numbers, dice.exponential(size=squares.shape)))
         likelihood = likelihood + np.exp(logs).sum(axis=0)
         means.append(predicted)
         observed.append(predicted + deviation[:, None] * dice.normal(size=squares.shape))
@@ -160,11 +162,6 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(values, 1e-300))
 
 
-def _log_normal(squares: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Return log N(y; prediction, deviation^2) of squared errors."""
-    return -0.5 * squares / deviation**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
-
-
 def _r2(
     squares: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
@@ -172,8 +169,3 @@ def _r2(
     mean = np.average(np.broadcast_to(numbers, squares.shape), axis=1, weights=weights)
     spread = np.average((numbers - mean[:, None]) ** 2, axis=1, weights=weights)
     return 1.0 - np.average(squares, axis=1, weights=weights) / np.maximum(spread, 1e-300)
-
-
-def _new_r2(squares: np.ndarray, numbers: np.ndarray, dice: np.random.Generator) -> np.ndarray:
-    """Return R^2 [m] under the Bayesian bootstrap of sentences (Rubin, 1981)."""
-    return _r2(squares, numbers, dice.exponential(size=squares.shape))
