@@ -38,17 +38,13 @@ def parser() -> command.Parser:
         "--plan",
         required=True,
         metavar="FILE",
-        help="plan file, such as those in hparams/plans",
+        help="plan file, such as hparams/plans/demo.json",
     )
     p.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder for tables, plots and runs (default: as in the plan)",
+        "--out", metavar="DIR", help="folder for tables, plots and runs (default: the plan's)"
     )
     p.add_argument(
-        "--runs",
-        metavar="DIR",
-        help="folder for the runs (default: as in the plan, or OUT/runs)",
+        "--runs", metavar="DIR", help="folder for the runs (default: the plan's, or OUT/runs)"
     )
     p.add_argument(
         "--jobs", type=flags.positive, default=1, metavar="N", help="number of concurrent runs"
@@ -57,19 +53,14 @@ def parser() -> command.Parser:
         "--only", type=_names, metavar="NAME,...", help="run these systems and what they need"
     )
     p.add_argument(
-        "--seeds",
-        type=_seeds,
-        metavar="S,...",
-        help="seeds to use instead of those of the plan",
+        "--seeds", type=_seeds, metavar="S,...", help="seeds to use instead of the plan's"
     )
     p.add_argument(
         "--tests", type=_names, metavar="NAME,...", help="evaluate these test sets only"
     )
     p.add_argument("--dry_run", action="store_true", help="show what would be done")
     p.add_argument(
-        "--table_only",
-        action="store_true",
-        help="write the tables of finished runs, without training",
+        "--table_only", action="store_true", help="write tables of finished runs, train nothing"
     )
     settings.add_flags(p, Programs)
     hparams.add_flags(p, file=False)
