@@ -17,19 +17,18 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, settings
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation.external_metrics import Programs
+from aevnmt_tf.experiments import collected_results, experiment_plan, jobs, processes
+from aevnmt_tf.experiments import result_pages as pages
+from aevnmt_tf.experiments.plan_keys import ExperimentPlan, must_know
+from aevnmt_tf.experiments.plan_runs import PlanRuns
+from aevnmt_tf.experiments.scheduler import Job, JobOutcomes, Scheduler, state
 
-if TYPE_CHECKING:
-    from aevnmt_tf.experiments.plan_keys import ExperimentPlan
-    from aevnmt_tf.experiments.plan_runs import PlanRuns
-    from aevnmt_tf.experiments.scheduler import Job
-
-FAILED = 1  # some run
+FAILED = 1  # exit code if a run failed
 
 
 def parser() -> command.Parser:
@@ -39,17 +38,13 @@ def parser() -> command.Parser:
         "--plan",
         required=True,
         metavar="FILE",
-        help="plan file, such as those in hparams/plans",
+        help="plan file, such as hparams/plans/demo.json",
     )
     p.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder for tables, plots and runs (default: as in the plan)",
+        "--out", metavar="DIR", help="folder for tables, plots and runs (default: the plan's)"
     )
     p.add_argument(
-        "--runs",
-        metavar="DIR",
-        help="folder for the runs (default: as in the plan, or OUT/runs)",
+        "--runs", metavar="DIR", help="folder for the runs (default: the plan's, or OUT/runs)"
     )
     p.add_argument(
         "--jobs", type=flags.positive, default=1, metavar="N", help="number of concurrent runs"
@@ -58,19 +53,14 @@ def parser() -> command.Parser:
         "--only", type=_names, metavar="NAME,...", help="run these systems and what they need"
     )
     p.add_argument(
-        "--seeds",
-        type=_seeds,
-        metavar="S,...",
-        help="seeds to use instead of those of the plan",
+        "--seeds", type=_seeds, metavar="S,...", help="seeds to use instead of the plan's"
     )
     p.add_argument(
         "--tests", type=_names, metavar="NAME,...", help="evaluate these test sets only"
     )
     p.add_argument("--dry_run", action="store_true", help="show what would be done")
     p.add_argument(
-        "--table_only",
-        action="store_true",
-        help="write the tables of finished runs, without training",
+        "--table_only", action="store_true", help="write tables of finished runs, train nothing"
     )
     settings.add_flags(p, Programs)
     hparams.add_flags(p, file=False)
@@ -89,107 +79,60 @@ def _seeds(words: str) -> list[int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is missing, write the table and return the exit code."""
-    from aevnmt_tf.experiments import experiment_plan as plans
-    from aevnmt_tf.experiments import jobs, processes
-    from aevnmt_tf.experiments.plan_keys import must_know
-    from aevnmt_tf.experiments.plan_runs import PlanRuns
-
-    plan = plans.read(args.plan)
-    if args.tests is not None:
-        plan = plan.with_tests(args.tests)
-    out, folder = _folders(args, plan)
-    runs = PlanRuns(plan, folder, overrides=_overrides(args), seeds=args.seeds)
-    for name in args.only or ():
-        must_know(name, plan.systems, what="system", where=f"--only, {args.plan}: ")
-    programs = Programs(**settings.given(args, Programs), language="en")
-    programs.check(programs.names)
-    runs.check()
-    todo = jobs.make(runs, out=out, programs=programs, only=args.only)
+    """Run what is missing, write the tables and return the exit code."""
+    runs = _runs(args)
+    todo = jobs.make(runs)
+    faults = [] if args.table_only and not args.dry_run else _faults(todo)
     if args.dry_run:
-        return _show(todo)
-    if not args.table_only:
-        for sentence in _faults(todo):
-            raise UserError(sentence)
+        for job in todo:
+            print(f"{state(job):6} {job.name}")
+        for sentence in faults:
+            _say(sentence)
+        return command.USER_ERROR if faults else 0
+    if faults:
+        raise UserError(faults[0])
     for name, flag in (("meteor", "--meteor_jar"), ("beer", "--beer")):
-        if name in plan.metrics and name not in programs.names:
-            _say(f"{name} is left out: give {flag} to have it")
+        if name in runs.plan.metrics and name not in runs.programs.names:
+            _say(f"{name} is left out: give {flag} to include it")
     command_line = shlex.join(["python", "-m", "aevnmt_tf.experiment", *args.words])
     with processes.termination_is_interruption():
         try:
-            return _run(args, runs, todo, out=out, programs=programs, words=command_line)
+            return _run(args, runs, todo, command_line)
         except KeyboardInterrupt:
-            _say(f"interrupted; the same command goes on from here: {command_line}")
+            _say(f"interrupted; the same command continues from here: {command_line}")
             return command.INTERRUPTED
 
 
-def _run(
-    args: argparse.Namespace,
-    runs: "PlanRuns",
-    todo: Sequence["Job"],
-    *,
-    out: Path,
-    programs: Programs,
-    words: str,
-) -> int:
-    from aevnmt_tf.experiments import collected_results, processes, result_pages, scheduler
-
-    outcome = scheduler.JobOutcomes()
-    with processes.all_held([out, runs.folder], report=_say) as locks:
-        if not args.table_only:
-            outcome = scheduler.Scheduler(
-                todo, at_once=args.jobs, logs=out / "logs", report=_say, locks=locks
-            ).run()
-        made = collected_results.provenance(
-            out / result_pages.RESULTS, command=words, is_new=bool(outcome.done)
-        )
-        found = collected_results.collect(
-            runs, programs=programs, provenance=made, only=args.only
-        )
-        written = result_pages.write(found, runs, out=out)
-    print(result_pages.section(found), end="")
-    _say(f"written: {', '.join(map(str, written))}")
-    for name, why in outcome.failed.items():
-        _say(f"{name} failed: {why}")
-    if not outcome.is_good:
-        _say(f"{len(outcome.failed)} failed; the same command tries them again")
-    return 0 if outcome.is_good else FAILED
+def _runs(args: argparse.Namespace) -> PlanRuns:
+    """Return the runs that the command line asks for, checked."""
+    plan = experiment_plan.read(args.plan)
+    if args.tests is not None:
+        plan = plan.with_tests(args.tests)
+    must_know(args.only, plan.systems, what="system", where=f"--only, {args.plan}: ")
+    overrides = hparams.overrides(args)
+    for name, instead in (("out_dir", "--out"), ("random_seed", "--seeds")):
+        if name in overrides:
+            raise UserError(f"--{name} is set by the experiment: use {instead}.")
+    out, folder = _folders(args, plan)
+    programs = Programs(**settings.given(args, Programs), language="en")
+    programs.check(programs.names)
+    runs = PlanRuns(plan, folder, out, overrides, args.seeds, args.only, programs)
+    runs.check()
+    return runs
 
 
-def _folders(args: argparse.Namespace, plan: "ExperimentPlan") -> tuple[Path, Path]:
-    """Return where tables go, and where runs are."""
+def _folders(args: argparse.Namespace, plan: ExperimentPlan) -> tuple[Path, Path]:
+    """Return the folder of tables and the folder of runs."""
     out = args.out or plan.out_dir
     if out is None:
         raise UserError(f"{args.plan} has no out_dir: give --out DIR.")
-    # Whoever chooses a place for the tables wants runs of their own, too.
+    # With --out, the runs are separate from those that plans share.
     runs = args.runs or (None if args.out else plan.runs_dir) or os.path.join(out, "runs")
     return Path(os.path.normpath(out)), Path(os.path.normpath(runs))
 
 
-def _overrides(args: argparse.Namespace) -> dict[str, Any]:
-    given = hparams.overrides(args)
-    for name, instead in (("out_dir", "--out"), ("random_seed", "--seeds")):
-        if name in given:
-            raise UserError(f"--{name} is set by the experiment: use {instead}.")
-    return given
-
-
-def _show(todo: Sequence["Job"]) -> int:
-    """Print how far the jobs are and what would stop them; return the exit code."""
-    from aevnmt_tf.experiments.scheduler import state
-
-    for job in todo:
-        print(f"{state(job):6} {job.name}")
-    faults = _faults(todo)
-    for sentence in faults:
-        _say(sentence)
-    return command.USER_ERROR if faults else 0
-
-
-def _faults(todo: Sequence["Job"]) -> list[str]:
-    """Return what jobs lack; what a finished one was made from may be gone."""
-    from aevnmt_tf.experiments.scheduler import state
-
+def _faults(todo: Sequence[Job]) -> list[str]:
+    """Return why jobs cannot run; the files of a job that is done may be gone."""
     found: dict[str, None] = {}
     for job in todo:
         try:
@@ -198,6 +141,29 @@ def _faults(todo: Sequence["Job"]) -> list[str]:
         except UserError as error:
             found[str(error)] = None
     return list(found)
+
+
+def _run(
+    args: argparse.Namespace, runs: PlanRuns, todo: Sequence[Job], command_line: str
+) -> int:
+    outcome = JobOutcomes()
+    with processes.all_held([runs.out, runs.folder], report=_say) as locks:
+        if not args.table_only:
+            outcome = Scheduler(
+                todo, at_once=args.jobs, logs=runs.out / "logs", report=_say, locks=locks
+            ).run()
+        made = collected_results.provenance(
+            runs.out / pages.RESULTS, command=command_line, is_new=bool(outcome.done)
+        )
+        results = collected_results.collect(runs, provenance=made)
+        written = pages.write(results, runs)
+    print(pages.section(results), end="")
+    _say(f"written: {', '.join(map(str, written))}")
+    for name, why in outcome.failed.items():
+        _say(f"{name} failed: {why}")
+    if not outcome.is_good:
+        _say(f"{len(outcome.failed)} failed; the same command tries them again")
+    return 0 if outcome.is_good else FAILED
 
 
 def _say(sentence: str) -> None:

@@ -35,21 +35,25 @@ def parser() -> command.Parser:
     p = command.Parser("probe", __doc__)
     flags.add_run(p)
     p.add_argument(
-        "--data", action="append", required=True, metavar="NAME=PREFIX", help="a set; repeat it"
+        "--data",
+        action="append",
+        required=True,
+        metavar="NAME=PREFIX",
+        help="data set; give one flag per set",
     )
     p.add_argument(
         "--labels",
         action="append",
         metavar="FILE",
-        help="one label per line, in the place of NAME; one file for each --data",
+        help="file with one label per line, instead of NAME; give one per --data",
     )
     settings.add_flags(p, ProbeRequest)
-    p.add_argument("--json", action="store_true", help="everything, unrounded, instead")
+    p.add_argument("--json", action="store_true", help="print all results as JSON, unrounded")
     return p
 
 
 def request(args: argparse.Namespace) -> ProbeRequest:
-    """Return what the flags ask for."""
+    """Return the options that the flags give."""
     return ProbeRequest(
         args.model,
         args.data,

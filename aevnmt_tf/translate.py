@@ -20,7 +20,7 @@ from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
-from aevnmt_tf.plots.alignment_files import AlignmentFiles
+from aevnmt_tf.plots.attention_plot import AlignmentFiles
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import corpus_parts, corpus_shards, rules
 from aevnmt_tf.translator.corpus_jobs import Row, TranslateJob

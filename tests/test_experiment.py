@@ -7,7 +7,7 @@ import pytest
 
 from aevnmt_tf import experiment
 from aevnmt_tf.experiments import experiment_plan as plans
-from aevnmt_tf.experiments import jobs, scheduler
+from aevnmt_tf.experiments import scheduler
 from aevnmt_tf.experiments.plan_runs import PlanRuns
 
 BLEU = {"cond": [20.0, 21.0, 22.5], "aevnmt": [21.0, 22.0, 24.0]}
@@ -58,7 +58,7 @@ def command(plan, capsys):
 @pytest.fixture
 def finished(plan, tmp_path):
     """All runs but the last, and their scores; as they are on the disk."""
-    runs = PlanRuns(plans.read(plan), tmp_path / "out" / "runs")
+    runs = PlanRuns(plans.read(plan), tmp_path / "out" / "runs", tmp_path / "out")
     for name, values in BLEU.items():
         for seed, bleu in enumerate(values, 1):
             if (name, seed) == ("aevnmt", 3):
@@ -73,7 +73,7 @@ def finished(plan, tmp_path):
             (run.folder / "metrics.jsonl").write_text(json.dumps({"step": 9, **best}) + "\n")
             (run.folder / "tests").mkdir()
             prefix = str(tmp_path / "test")
-            kept = {"prefix": prefix, "files": jobs.checksums(prefix, run)}
+            kept = {"prefix": prefix, "files": run.checksums(prefix)}
             kept["scores"] = {"bleu": {"score": bleu, "signature": "nrefs:1|x"}}
             (run.folder / "tests" / "news.json").write_text(json.dumps(kept))
     return runs
@@ -197,7 +197,7 @@ def test_a_table_keeps_the_provenance_of_its_runs(
         (["--max_stps", "3"], "unknown flag --max_stps; did you mean --max_steps?"),
         (
             ["--dropout", "0.9", "--dry_run"],
-            "cond/seed1 holds a run with other settings (dropout",
+            "cond/seed1 contains a run with other settings (dropout",
         ),
         (["--jobs", "0"], "must be 1 or more"),
         (["--beer", "nowhere"], "nowhere"),
@@ -240,7 +240,7 @@ def test_settings_that_change_nothing_do_not_refuse_a_run(finished, command):
     code, _, messages = command("--table_only", *flags)
     assert code == 0, messages
     code, _, messages = command("--table_only", "--dropout", 0.33)
-    assert code == 2 and "choose another --out, or remove it to train again" in messages
+    assert code == 2 and "choose another --out, or remove the folder to train again" in messages
 
 
 def test_an_interruption_says_how_to_go_on(plan, command, monkeypatch, tmp_path):
@@ -251,7 +251,7 @@ def test_an_interruption_says_how_to_go_on(plan, command, monkeypatch, tmp_path)
     code, output, messages = command("--seeds", "1")
     assert code == 130 and output == ""
     words = f"python -m aevnmt_tf.experiment --plan {tmp_path}/plan.json --seeds 1"
-    assert f"interrupted; the same command goes on from here: {words}\n" in messages
+    assert f"interrupted; the same command continues from here: {words}\n" in messages
 
 
 def test_a_failure_is_the_exit_code(plan, command, monkeypatch):

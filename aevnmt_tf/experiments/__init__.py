@@ -1,1 +1,1 @@
-"""Experiments: a plan of systems, seeds and test sets, its runs, and the tables of them."""
+"""Experiments: plans of systems, seeds and test sets; their runs and tables."""

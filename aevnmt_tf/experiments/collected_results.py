@@ -1,37 +1,31 @@
-"""What the runs of an experiment have found so far, in the form of results.json.
+"""What the runs of an experiment have found so far, in the format of results.json.
 
 plan, note, command, finished, machines, versions, signatures, wall_time_seconds, trained_runs
 systems: by name: labels, settings, chosen, grid, runs (seed, step, wall time, scores by test)
-tables: as score_tables has them, with `significance` where the plan wants it
-missing: the runs and evaluations that are not there
+tables: in the format of score_tables.py, with `significance` if the plan asks for it
+missing: runs and evaluations that have not been made
 """
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from aevnmt_tf.evaluation import external_metrics
-from aevnmt_tf.experiments import jobs, score_tables, seed_significance
+from aevnmt_tf.experiments import score_tables, seed_significance
 from aevnmt_tf.experiments.experiment_plan import ABOUT_Z, ONLY_DEV, SET_HERE
 from aevnmt_tf.experiments.plan_keys import PlannedSystem, PlannedTable
-from aevnmt_tf.experiments.plan_runs import PlanRun, PlanRuns, Point
+from aevnmt_tf.experiments.plan_runs import PlanRuns, Point
+from aevnmt_tf.experiments.planned_run import TESTS, PlannedRun
+from aevnmt_tf.experiments.score_tables import LabelledScore
 from aevnmt_tf.storage import run_directory
 
-Found = dict[str, Any]  # as JSON holds it
+Found = dict[str, Any]  # as in results.json
 
 
-def collect(
-    runs: PlanRuns,
-    *,
-    programs: external_metrics.Programs,
-    provenance: Mapping[str, str],
-    only: Collection[str] | None = None,
-) -> Found:
-    """Return everything that is known now; `only` are the systems wanted."""
-    collector = _Collector(runs, programs)
-    systems = runs.plan.systems.items()
-    found = {n: collector.system(one) for n, one in systems if only is None or n in only}
+def collect(runs: PlanRuns, *, provenance: Mapping[str, str]) -> Found:
+    """Return everything that is known now about the systems to run."""
+    collector = _Collector(runs)
+    systems = {system.name: collector.system(system) for system in runs.wanted}
     signatures = collector.signatures.items()
     return {
         "plan": str(runs.plan.path),
@@ -42,22 +36,19 @@ def collect(
         "signatures": {name: "; ".join(texts) for name, texts in signatures},
         "wall_time_seconds": round(sum(collector.seconds.values()), 1),
         "trained_runs": len(collector.seconds),
-        "systems": found,
+        "systems": systems,
         "tables": [
-            *(_table(runs, plan, found) for plan in runs.plan.tables),
-            *(table.to_dict() for table in _searches(found)),
+            *(_table(runs, table, systems) for table in runs.plan.tables),
+            *_searches(systems),
         ],
         "missing": collector.missing,
     }
 
 
 def provenance(previous: Path, *, command: str, is_new: bool) -> dict[str, str]:
-    """Return the command that made the scores, and when it ended.
+    """Return the command that produced the scores, and when it finished.
 
-    Args:
-        previous: the results.json of before, whose provenance stands if nothing was made since.
-        command: the command of now.
-        is_new: whether it has made something.
+    If the current command has produced nothing new, that is the one of a previous results.json.
     """
     kept = run_directory.read_json(previous)
     if not is_new and kept.get("command"):
@@ -67,19 +58,18 @@ def provenance(previous: Path, *, command: str, is_new: bool) -> dict[str, str]:
 
 
 class _Collector:
-    """Describes systems, and remembers what is missing and what runs have in common."""
+    """Describes systems, and gathers what is missing and what runs have in common."""
 
-    def __init__(self, runs: PlanRuns, programs: external_metrics.Programs):
+    def __init__(self, runs: PlanRuns):
         self._runs, self._metrics = runs, runs.plan.metrics
-        self._wanted = jobs.scored_metrics(self._metrics, programs)
         self.missing: list[str] = []
-        self.machines: list[Found] = []  # that runs were trained on
+        self.machines: list[Found] = []
         self.versions: dict[str, str] = {}
         self.signatures: dict[str, dict[str, None]] = {}  # by metric, in order
         self.seconds: dict[str, float] = {}  # by run
 
     def system(self, system: PlannedSystem) -> Found:
-        """Return what is known of a system."""
+        """Return what is known about a system."""
         chosen = self._runs.chosen(system)
         points = self._runs.points(system) if system.grid else []
         found: Found = {
@@ -92,108 +82,99 @@ class _Collector:
         if chosen is None:
             self.missing.append(f"{system.name}/chosen")
         for run in self._runs.final_runs(system):
-            settings = run.hp.to_dict()  # of the system: those of a run are left out
-            found["settings"] = {k: v for k, v in settings.items() if k not in SET_HERE}
-            if run.is_finished():
+            settings = run.hp.to_dict().items()
+            found["settings"] = {name: v for name, v in settings if name not in SET_HERE}
+            if self._is_finished(run):
                 found["runs"].append(self._run(run))
-            else:
-                self.missing.append(run.name)
         return found
 
-    def _run(self, run: PlanRun) -> Found:
+    def _is_finished(self, run: PlannedRun) -> bool:
+        """Return whether a run is finished; record its time, or that it is missing."""
+        if run.is_finished():
+            self.seconds[run.name] = run.results().get("wall_time_seconds", 0.0)
+            return True
+        self.missing.append(run.name)
+        return False
+
+    def _run(self, run: PlannedRun) -> Found:
         results = run.results()
         self.versions.update(results.get("versions", {}))
         machine = results.get("machine")
         if machine is not None and machine not in self.machines:
             self.machines.append(machine)
-        self.seconds[run.name] = results.get("wall_time_seconds", 0.0)
         found = {key: results.get(key) for key in ("step", "reason", "wall_time_seconds")}
-        prefixes = jobs.test_prefixes(self._runs.plan, run)
+        prefixes = self._runs.test_prefixes(run)
         tests = {test: self._scores(run, test, prefixes.get(test)) for test in run.system.tests}
         return {"seed": run.seed, "folder": str(run.folder), **found, "tests": tests}
 
-    def _scores(self, run: PlanRun, test: str, prefix: str | None) -> dict[str, float]:
+    def _scores(self, run: PlannedRun, test: str, prefix: str | None) -> dict[str, float]:
         """Return the scores of a run on a test set; without a prefix, on dev in training."""
         if prefix is None:
-            for name, signature in run.results().get("signatures", {}).items():
-                self._sign(name, signature)
+            self._sign(run.results().get("signatures", {}))
             return _dev_scores(run, self._metrics)
-        scores = jobs.scores(run, test, prefix=prefix)
-        if not set(self._wanted) <= set(scores):
-            self.missing.append(f"{run.name}/{jobs.TESTS}/{test}")
-        for name in self._metrics:
-            if name in scores:
-                self._sign(name, scores[name]["signature"])
+        scores = run.scores(test, prefix=prefix)
+        if not set(self._runs.test_metrics) <= set(scores):
+            self.missing.append(f"{run.name}/{TESTS}/{test}")
+        self._sign({name: score["signature"] for name, score in scores.items()})
         return {name: scores[name]["score"] for name in self._metrics if name in scores}
 
-    def _sign(self, metric: str, signature: str) -> None:
-        if metric in self._metrics:
-            self.signatures.setdefault(metric, {})[signature] = None
+    def _sign(self, signatures: Mapping[str, str]) -> None:
+        for metric in self._metrics:
+            if metric in signatures:
+                self.signatures.setdefault(metric, {})[signatures[metric]] = None
 
     def _point(self, system: PlannedSystem, point: Point) -> Found:
-        """Return what is known of a point of a grid."""
+        """Return what is known about a point of a grid."""
         found: dict[str, list[float]] = {"bleu": [], "kl": []}
         for seed in system.grid_seeds:
             run = self._runs.run(system, seed=seed, point=point)
-            if not run.is_finished():
-                self.missing.append(run.name)
-                continue
-            self.seconds[run.name] = run.results().get("wall_time_seconds", 0.0)
-            for name, value in _dev_scores(run, found).items():
-                found[name].append(value)
+            if self._is_finished(run):
+                for name, value in _dev_scores(run, found).items():
+                    found[name].append(value)
         return {"point": dict(point), "dev": found}
 
 
-def _dev_scores(run: PlanRun, metrics: Iterable[str]) -> dict[str, float]:
+def _dev_scores(run: PlannedRun, metrics: Iterable[str]) -> dict[str, float]:
     """Return the scores of the best evaluation on dev during training."""
     best = run.results().get("best") or {}
-    # Without z there is no KL; training writes a zero.
+    # A model without z has no KL, but training writes a zero.
     lacks = {"cond": ONLY_DEV, "joint": ABOUT_Z}.get(run.hp.model_type, ())
     found = {name: best.get(f"dev_{name}") for name in metrics if name not in lacks}
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _table(runs: PlanRuns, plan: PlannedTable, found: Mapping[str, Any]) -> Found:
-    """Return a table of the plan as JSON holds it."""
-    table = score_tables.pivot(
-        list(_scores(runs, plan, found)),
-        rows=plan.rows,
-        columns=plan.columns,
-        compare=plan.compare,
-        decimals=plan.decimals,
-        caption=plan.caption,
-        label=plan.label,
-    )
-    if not plan.significance:
-        return table.to_dict()
-    return {**table.to_dict(), "significance": seed_significance.compare(table, runs, found)}
+def _table(runs: PlanRuns, plan: PlannedTable, systems: Mapping[str, Any]) -> Found:
+    """Return a table of the plan."""
+    scores = list(_labelled(runs, plan, systems))
+    names = ("rows", "columns", "compare", "decimals", "caption", "label")
+    table = score_tables.pivot(scores, **{name: getattr(plan, name) for name in names})
+    if plan.significance:
+        table["significance"] = seed_significance.compare(table, scores, runs)
+    return table
 
 
-def _scores(
-    runs: PlanRuns, plan: PlannedTable, found: Mapping[str, Any]
-) -> Iterator[score_tables.LabelledScore]:
+def _labelled(
+    runs: PlanRuns, plan: PlannedTable, systems: Mapping[str, Any]
+) -> Iterator[LabelledScore]:
     for name in plan.systems:
         system = runs.plan.systems[name]
         for test in (test for test in plan.tests if test in system.tests):
             for metric in plan.metrics:
                 labels = {**system.labels, "system": name, "test": test, "metric": metric}
-                for run in found.get(name, {"runs": []})["runs"]:
+                for run in systems.get(name, {"runs": []})["runs"]:
                     value = run["tests"][test].get(metric)
                     if value is not None:
-                        yield score_tables.LabelledScore(labels, value, seed=run["seed"])
+                        yield LabelledScore(labels, value, run["seed"])
 
 
-def _searches(found: Mapping[str, Any]) -> Iterator[score_tables.ScoreTable]:
-    """Return a table for each grid: what each point has reached on dev."""
-    for name, system in found.items():
+def _searches(systems: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield a table of dev scores for each grid."""
+    for name, system in systems.items():
         scores = [
-            score_tables.LabelledScore(
-                {"system": name, "settings": _shown(p["point"]), "test": "dev", "metric": m},
-                value,
-            )
-            for p in system["grid"]
-            for m, values in p["dev"].items()
-            for value in values
+            LabelledScore({"system": name, "settings": point, "test": "dev", "metric": m}, v)
+            for point, dev in ((_shown(p["point"]), p["dev"]) for p in system["grid"])
+            for m, values in dev.items()
+            for v in values
         ]
         if scores:
             chosen = system["chosen"]

@@ -1,4 +1,4 @@
-"""A plan file: systems, data, seeds, test sets and tables, checked before anything runs.
+"""Reads a plan file and checks it before anything runs.
 
     {
       "note": "what it is",
@@ -14,13 +14,14 @@
       "tables": [{"rows": ["Model"], "columns": ["test", "metric"], "compare": "Model"}]
     }
 
-plan_keys.py declares the keys of each part. A settings file is found relative to the plan,
-data as always relative to where the command is started.
+plan_keys.py declares the keys. Paths of settings files are relative to the plan, those of data
+to the working directory.
 """
 
+import graphlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,20 +40,20 @@ from aevnmt_tf.experiments.plan_keys import (
 from aevnmt_tf.hparams import settings_files
 
 OWN_TEST = "@test"  # the run's own test_prefix
-OWN_DEV = "@dev"  # what training saw on dev
-LABELS = ("system", "test", "metric")  # what every score has
+OWN_DEV = "@dev"  # scores on dev during training
+LABELS = ("system", "test", "metric")  # labels of every score
 ABOUT_Z = ("kl", "active_units", "information", "iw_log_pxy", "bleu_other_z")
 ONLY_DEV = (*ABOUT_Z, "elbo")
-# What the experiment sets, and what a plan has instead.
+# Settings that the experiment sets, and the keys of a plan for them.
 SET_HERE = {"out_dir": "out_dir of the plan", "random_seed": "seeds"}
 
 
 def read(path: str | os.PathLike[str]) -> ExperimentPlan:
-    """Return the plan of a file."""
+    """Return the plan in a file."""
     path = Path(path)
     layer = settings_files.read_one(path)
     values = plan_keys.checked(layer.values, ExperimentPlan, where=layer.where)
-    _check_settings(values["data"], start=f"{path}, data: ", groups=["data"])
+    _check_settings(values["data"], start=f"{path}, data: ", group="data")
     _check_settings(values["settings"], start=f"{path}, settings: ")
     systems = [_system(value, path=path, plan=values) for value in values["systems"]]
     twice = repeated(system.name for system in systems)
@@ -79,16 +80,11 @@ def _part(value: Mapping[str, Any], part: type, start: str) -> dict[str, Any]:
     return plan_keys.checked(value, part, where=lambda key: start)
 
 
-def _check_settings(
-    values: Mapping[str, Any], *, start: str, groups: Sequence[str] = ()
-) -> None:
-    """Refuse a name that is no setting, or none of the groups' where they are given.
-
-    Values are checked when the settings are put together.
-    """
-    known = [s.name for group in groups for s in hparams.GROUPS[group]] or hparams.SETTINGS
-    for name in values:
-        must_know(name, known, what=" ".join([*groups, "setting"]), where=start)
+def _check_settings(names: Iterable[str], *, start: str, group: str | None = None) -> None:
+    """Refuse unknown settings, or those of other groups; loading them checks the values."""
+    known = hparams.SETTINGS if group is None else [s.name for s in hparams.GROUPS[group]]
+    must_know(names, known, what=f"{group or ''} setting".lstrip(), where=start)
+    for name in names:
         if name in SET_HERE:
             raise UserError(f"{start}{name} is set by the experiment: use {SET_HERE[name]}.")
 
@@ -99,11 +95,10 @@ def _system(value: Mapping[str, Any], *, path: Path, plan: Mapping[str, Any]) ->
     found = _part(value, PlannedSystem, start)
     _check_settings(found["settings"], start=start)
     _check_settings(found["grid"], start=f"{start}grid: ")
-    for test in found["tests"] or ():
-        must_know(test, plan["tests"], what="test set", where=f"{start}tests: ")
+    must_know(found["tests"], plan["tests"], what="test set", where=f"{start}tests: ")
     both = set(found["grid"]) & set(found["settings"])
     if both:
-        raise UserError(f"{start}{min(both)} stands in settings and in grid: keep one of them.")
+        raise UserError(f"{start}{min(both)} is in both settings and grid: keep one of them.")
     found["hparams"] = found["hparams"] and path.parent / found["hparams"]
     found["seeds"] = found["seeds"] or plan["seeds"]
     found["grid_seeds"] = found["grid_seeds"] or found["seeds"][:1]
@@ -126,13 +121,11 @@ def _shared_text(value: Mapping[str, Any] | None, *, path: Path) -> SharedText |
 
 
 def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> PlannedTable:
-    """Return a table of a plan file, which must have a cell for each score."""
+    """Return a table of a plan file; each of its scores must have its own cell."""
     found = _part(value, PlannedTable, start)
     systems: Mapping[str, PlannedSystem] = plan["systems"]
-    for name in found["systems"] or ():
-        must_know(name, systems, what="system", where=start)
-    for name in found["tests"] or ():
-        must_know(name, plan["tests"], what="test set", where=start)
+    must_know(found["systems"], systems, what="system", where=start)
+    must_know(found["tests"], plan["tests"], what="test set", where=start)
     wanted = found["systems"] or systems
     shown = [one for name, one in systems.items() if one.in_tables and name in wanted]
     parts = [*found["rows"], *found["columns"]]
@@ -141,13 +134,13 @@ def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> 
     )
     labels = {*LABELS, *(label for one in systems.values() for label in one.labels)}
     for label in filter(None, [*parts, compare]):
-        must_know(label, labels, what="label", where=start)
+        must_know([label], labels, what="label", where=start)
         for system in shown:
             if label not in (*LABELS, *system.labels):
                 raise UserError(f"{start}system {system.name} has no label {label}.")
     twice = repeated(parts)
     if twice is not None:
-        raise UserError(f"{start}{twice} stands twice in rows and columns.")
+        raise UserError(f"{start}{twice} occurs twice in rows and columns.")
     if compare is not None and compare not in parts:
         raise UserError(f"{start}compare must be a label of rows or columns, not {compare}.")
     found["systems"] = tuple(system.name for system in shown)
@@ -155,35 +148,36 @@ def _table(value: Mapping[str, Any], *, start: str, plan: Mapping[str, Any]) -> 
     found["metrics"] = found["metrics"] or plan["metrics"]
     table = PlannedTable(**found)
     try:
-        score_tables.refuse_shared_cells(
-            _labels(table, shown, sets=plan["tests"]), rows=table.rows, columns=table.columns
+        score_tables.by_place(
+            _possible(table, shown, sets=plan["tests"]), rows=table.rows, columns=table.columns
         )
     except UserError as error:
         raise UserError(f"{start}{error}") from None
     return table
 
 
-def _labels(
+def _possible(
     table: PlannedTable, systems: Sequence[PlannedSystem], *, sets: Mapping[str, str]
-) -> Iterator[dict[str, str]]:
-    """Return the labels of all scores that the table may have."""
+) -> Iterator[score_tables.LabelledScore]:
+    """Yield all scores that the table can have, without their values."""
     for system, test, metric in itertools.product(systems, table.tests, table.metrics):
         if test in system.tests and (metric not in ONLY_DEV or sets[test] == OWN_DEV):
-            yield {**system.labels, "system": system.name, "test": test, "metric": metric}
+            labels = {"system": system.name, "test": test, "metric": metric}
+            yield score_tables.LabelledScore({**system.labels, **labels}, 0.0)
 
 
 def _check_references(plan: ExperimentPlan) -> None:
-    """Check what one part says about another."""
+    """Check the references from one part to another."""
     for name, synthetic in plan.synthetic.items():
         start, model = f"{plan.path}, synthetic {name}: ", synthetic.model
-        must_know(model, plan.systems, what="system", where=start)
+        must_know([model], plan.systems, what="system", where=start)
         if synthetic.seed not in plan.systems[model].seeds:
             seeds = ", ".join(map(str, plan.systems[model].seeds))
-            raise UserError(f"{start}seed {synthetic.seed} is none of {model}'s: {seeds}.")
+            raise UserError(f"{start}seed {synthetic.seed} is not a seed of {model}: {seeds}.")
         if synthetic.tag is not None and plan.prepare is not None:
             raise UserError(
-                f"{start}tag {synthetic.tag} is unknown to the vocabularies of prepare, which "
-                "are made before there is synthetic text: leave one of them out."
+                f"{start}tag {synthetic.tag} is not in the vocabularies of prepare, which are "
+                "learnt before there is synthetic text: omit one of them."
             )
     for name, system in plan.systems.items():
         start = f"{plan.path}, system {name}: "
@@ -191,25 +185,29 @@ def _check_references(plan: ExperimentPlan) -> None:
         if plan.prepare is not None and "vocab_prefix" in given:
             raise UserError(f"{start}vocab_prefix is set by prepare.")
         if system.synthetic is not None:
-            must_know(system.synthetic, plan.synthetic, what="synthetic data", where=start)
+            must_know([system.synthetic], plan.synthetic, what="synthetic data", where=start)
             for key in ("synthetic_prefix", "synthetic_tag"):
                 if key in given:
                     raise UserError(f"{start}{key} is set by synthetic {system.synthetic}.")
         if system.grid_of is not None:
-            must_know(system.grid_of, plan.systems, what="system", where=start)
+            must_know([system.grid_of], plan.systems, what="system", where=start)
             if not plan.systems[system.grid_of].grid:
                 raise UserError(f"{start}grid_of {system.grid_of}: that system has no grid.")
             if system.grid:
                 raise UserError(f"{start}grid and grid_of exclude each other.")
-        _refuse_circles(plan, name, ())
+    needs = {
+        name: [*filter(None, [one.grid_of, _translator(plan, one)])]
+        for name, one in plan.systems.items()
+    }
+    try:
+        graphlib.TopologicalSorter(needs).prepare()
+    except graphlib.CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        raise UserError(
+            f"{plan.path}: systems need each other in a circle: {circle}."
+        ) from None
 
 
-def _refuse_circles(plan: ExperimentPlan, name: str, path: tuple[str, ...]) -> None:
-    if name in path:
-        circle = " -> ".join([*path[path.index(name) :], name])
-        raise UserError(f"{plan.path}: systems need each other in a circle: {circle}.")
-    system = plan.systems[name]
-    needed = [system.grid_of] if system.grid_of else []
-    needed += [plan.synthetic[system.synthetic].model] if system.synthetic else []
-    for other in needed:
-        _refuse_circles(plan, other, (*path, name))
+def _translator(plan: ExperimentPlan, system: PlannedSystem) -> str | None:
+    """Return the system that back-translates the text of a system."""
+    return None if system.synthetic is None else plan.synthetic[system.synthetic].model

@@ -1,13 +1,13 @@
-"""The runs of an experiment: their settings, where they are, and how far they are.
+"""The runs of an experiment: their settings, their folders and their state.
 
-RUNS/SYSTEM/seed1/                      a run's directory, as train makes it
+RUNS/SYSTEM/seed1/                      directory of a run, as written by train
 RUNS/SYSTEM/dropout=0.3/seed1/          the same for a point of a grid
-RUNS/SYSTEM/seed1/tests/NAME.json       the scores on a test set
+RUNS/SYSTEM/seed1/tests/NAME.json       scores on a test set
 RUNS/synthetic/NAME/                    back-translated text
-RUNS/mono/                              lines that are drawn from monolingual text
-RUNS/prepared/models/                   the truecasers, BPE and vocabularies of all systems
-RUNS/prepared/NAME/                     a corpus as they segment it
-OUT/logs/  OUT/settings/                what each run printed, and what it was started with
+RUNS/mono/                              lines drawn from monolingual text
+RUNS/prepared/models/                   truecasers, BPE and vocabularies of all systems
+RUNS/prepared/NAME/                     a corpus segmented with them
+OUT/logs/  OUT/settings/                output and settings of each job
 """
 
 import functools
@@ -15,167 +15,84 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError, repeated
 from aevnmt_tf.data import corpora
+from aevnmt_tf.evaluation import external_metrics
+from aevnmt_tf.experiments.experiment_plan import ONLY_DEV, OWN_DEV, OWN_TEST
 from aevnmt_tf.experiments.plan_keys import BackTranslation, ExperimentPlan, PlannedSystem
+from aevnmt_tf.experiments.planned_run import PlannedRun
 from aevnmt_tf.storage import run_directory
 
 SYNTHETIC, MONO, PREPARED = "synthetic", "mono", "prepared"  # folders beside the systems'
 MODELS = "models"
-# A run may be moved, its note be reworded, and training never reads the test set. The others do
-# not change what is learnt or found.
-UNREMARKABLE = (
-    *("out_dir", "note", "test_prefix"),
-    *("infer_batch_size", "jit_compile", "distribute"),
-)
-BUDGETS = ("max_steps", "max_minutes")  # they may change as long as a run keeps to them
-# Systems that share their text models have these in common.
+# Systems that share text models must agree on these.
 TEXT = ("text_pipeline", "subword_option", "vocab_size", "share_vocab", "sos", "eos")
 
-Point = Mapping[str, Any]  # of a grid: values by setting
+Point = Mapping[str, Any]  # a point of a grid: values by setting
 
 
 @dataclass(frozen=True)
-class PlanRun:
-    """One training run: a system with a seed, and with a point of its grid if it has one.
+class PlanRuns:
+    """All runs of a plan."""
 
-    `unprepared` are the settings before prepared text takes the place of the corpora.
-    """
-
-    system: PlannedSystem
-    seed: int
-    hp: hparams.Hparams
-    unprepared: hparams.Hparams
-    name: str
+    plan: ExperimentPlan
+    folder: Path  # of the runs
+    out: Path  # for tables, logs and the settings of jobs
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # settings, for all runs
+    seeds: Sequence[int] | None = None  # None: those of the plan
+    only: Collection[str] | None = None  # names of the systems to run; None: all
+    programs: external_metrics.Programs = external_metrics.Programs()
 
     @property
-    def folder(self) -> Path:
-        """The run's directory."""
-        assert self.hp.out_dir is not None
-        return Path(self.hp.out_dir)
+    def settings(self) -> Path:
+        """Folder of the settings that jobs are started with."""
+        return self.out / "settings"
 
-    def results(self) -> dict[str, Any]:
-        """Return what results.json holds; nothing where it is missing."""
-        return run_directory.read_json(self.folder / run_directory.RESULTS)
+    @property
+    def wanted(self) -> list[PlannedSystem]:
+        """The systems to run."""
+        systems = self.plan.systems.values()
+        return [one for one in systems if self.only is None or one.name in self.only]
 
-    def is_finished(self) -> bool:
-        """Return whether results.json is of the last checkpoint and of these settings."""
-        results = self.results()
-        if not results or not (self.folder / run_directory.HPARAMS).is_file():
-            return False
-        # A run that goes on with more steps leaves the old results until it ends.
-        checkpoints = run_directory.listing(self.folder / run_directory.CHECKPOINTS)
-        if checkpoints and run_directory.step_of(checkpoints[-1]) != results.get("step"):
-            return False
-        return not self.changes() and not self._goes_on(results)
-
-    def _goes_on(self, results: Mapping[str, Any]) -> bool:
-        """Return whether training would make more updates with the settings of now."""
-        budget = cut_by(results)
-        if budget is None:
-            return results.get("step", 0) < self.hp.num_train_steps
-        limit = getattr(self.hp, budget)
-        return limit is None or _used(results)[budget] < limit
-
-    def changes(self) -> dict[str, tuple[Any, Any]]:
-        """Return the settings that the folder was made with others: name -> (there, here).
-
-        Training may become longer, unless the learning rate has followed its length.
-        """
-        path = self.folder / run_directory.HPARAMS
-        if not path.is_file():
-            return {}
-        there, here = hparams.load(path).to_dict(), self.hp.to_dict()
-        used = _used(self.results())
-        allowed = {b for b in BUDGETS if here[b] is None or used[b] <= here[b]}
-        if not self.hp.decay_scheme and there["num_train_steps"] < here["num_train_steps"]:
-            allowed.add("num_train_steps")
-        return {
-            name: (there[name], here[name])
-            for name in here
-            if there[name] != here[name] and name not in (*UNREMARKABLE, *allowed)
-        }
-
-    def refuse_changes(self) -> None:
-        """Raise a UserError where the folder holds a run with other settings."""
-        shown = ", ".join(
-            f"{name}: {json.dumps(there)} there, {json.dumps(here)} now"
-            for name, (there, here) in self.changes().items()
-        )
-        if shown:
-            raise UserError(
-                f"{self.folder} holds a run with other settings ({shown}); choose another "
-                "--out, or remove it to train again."
-            )
-
-
-class PlanRuns:
-    """All runs of a plan.
-
-    Args:
-        plan: the plan.
-        folder: where the runs are.
-        overrides: settings that beat the plan's, for every run.
-        seeds: seeds that beat the plan's; None: the plan's.
-    """
-
-    def __init__(
-        self,
-        plan: ExperimentPlan,
-        folder: Path,
-        *,
-        overrides: Mapping[str, Any] | None = None,
-        seeds: Sequence[int] | None = None,
-    ):
-        self.plan, self.folder = plan, Path(folder)
-        self._overrides, self._seeds = dict(overrides or {}), seeds
-        if "," in str(folder):
-            raise UserError(
-                f"{folder} has a comma, which separates runs: choose another --out."
-            )
-        for system in plan.systems.values():
-            if system.name in (SYNTHETIC, MONO, PREPARED):
-                raise UserError(f"{plan.path}: a system cannot be called {system.name}.")
-            both = set(system.grid) & set(self._overrides)
-            if both:
-                raise UserError(
-                    f"--{min(both)}: {plan.path} searches for the best {min(both)} of system "
-                    f"{system.name}; leave the flag out."
-                )
+    @property
+    def test_metrics(self) -> tuple[str, ...]:
+        """The metrics of the plan that can be computed on test sets."""
+        lacking = {*ONLY_DEV, *external_metrics.NAMES} - set(self.programs.names)
+        return tuple(name for name in self.plan.metrics if name not in lacking)
 
     def seeds_of(self, system: PlannedSystem) -> tuple[int, ...]:
-        """Return the seeds that a system is trained with."""
-        return tuple(self._seeds or system.seeds)
+        """Return the seeds of a system."""
+        return tuple(self.seeds or system.seeds)
 
     def searched(self, system: PlannedSystem) -> PlannedSystem:
-        """Return the system whose grid a system follows: another one or itself."""
+        """Return the system whose grid determines the settings: another one or itself."""
         return self.plan.systems[system.grid_of or system.name]
 
     def points(self, system: PlannedSystem) -> list[Point]:
-        """Return the points of a system's grid, in order; the empty one without a grid."""
-        found = itertools.product(*system.grid.values())
-        return [dict(zip(system.grid, values, strict=True)) for values in found]
+        """Return the points of the grid, in order; without a grid, the empty one."""
+        grid = self.searched(system).grid
+        return [dict(zip(grid, v, strict=True)) for v in itertools.product(*grid.values())]
 
     def chosen(self, system: PlannedSystem) -> Point | None:
-        """Return the best point on dev of the grid that a system follows; None: not yet known.
+        """Return the first point with the highest dev BLEU; None: not known yet.
 
-        The first of equals is taken. A system without a grid has the empty point.
+        Without a grid, it is the empty point.
         """
         searched = self.searched(system)
         if not searched.grid:
             return {}
-        points = self.points(searched)
-        found = [self.dev_bleu(searched, point) for point in points]
+        points = self.points(system)
+        found = [self._dev_bleu(searched, point) for point in points]
         bleus = [bleu for bleu in found if bleu is not None]
         return points[bleus.index(max(bleus))] if len(bleus) == len(points) else None
 
-    def dev_bleu(self, system: PlannedSystem, point: Point) -> float | None:
+    def _dev_bleu(self, system: PlannedSystem, point: Point) -> float | None:
         """Return the mean best dev BLEU of a point over the grid's seeds; None: not known."""
         found = []
         for seed in system.grid_seeds:
@@ -186,10 +103,19 @@ class PlanRuns:
             found.append(best["dev_bleu"])
         return sum(found) / len(found)
 
-    def run(self, system: PlannedSystem, *, seed: int, point: Point) -> PlanRun:
-        """Return the run of a system with a seed and a point of its grid ({}: none)."""
+    def run(
+        self, system: PlannedSystem, *, seed: int, point: Point | None = None
+    ) -> PlannedRun:
+        """Return the run of a system at a point of its grid; None: at the chosen one."""
+        if point is None:
+            point = self.chosen(system)
+        if point is None:
+            raise UserError(
+                f"{system.name}: the runs of its grid have no dev BLEU to choose by: check "
+                "dev_prefix."
+            )
         name = "/".join([system.name, *([point_name(point)] if point else []), f"seed{seed}"])
-        changes = {**point, **self._overrides}
+        changes = {**point, **self.overrides}
         if system.synthetic is not None:
             synthetic = self.plan.synthetic[system.synthetic]
             changes["synthetic_prefix"] = str(self.synthetic_prefix(synthetic))
@@ -197,28 +123,44 @@ class PlanRuns:
         changes.update(random_seed=seed, out_dir=str(self.folder / name))
         raw = self.plan.settings_of(system, changes)
         hp = raw if self.plan.prepare is None else self._prepared(raw)
-        return PlanRun(system=system, seed=seed, hp=hp, unprepared=raw, name=name)
+        return PlannedRun(system=system, seed=seed, hp=hp, unprepared=raw, name=name)
 
-    def example(self, system: PlannedSystem, *, seed: int) -> PlanRun:
-        """Return a run of a system: the first of its grid while that has not chosen."""
-        point = self.chosen(system) or self.points(self.searched(system))[0]
+    def example(self, system: PlannedSystem, *, seed: int) -> PlannedRun:
+        """Return the run of a system, with the first point of a grid that has not chosen."""
+        point = self.chosen(system) or self.points(system)[0]
         return self.run(system, seed=seed, point=point)
 
-    def final_run(self, system: PlannedSystem, *, seed: int) -> PlanRun:
-        """Return the run with the settings that the system's grid, if any, has chosen."""
-        point = self.chosen(system)
-        if point is None:
-            raise UserError(
-                f"{system.name}: the runs of its grid have no dev BLEU to choose by; has it a "
-                "dev_prefix?"
-            )
-        return self.run(system, seed=seed, point=point)
-
-    def final_runs(self, system: PlannedSystem) -> Iterator[PlanRun]:
-        """Return the runs of a system that stand in tables, where its settings are known."""
+    def final_runs(self, system: PlannedSystem) -> Iterator[PlannedRun]:
+        """Yield the runs of a system that appear in tables, if its settings are known."""
         if self.chosen(system) is not None:
             for seed in self.seeds_of(system):
-                yield self.final_run(system, seed=seed)
+                yield self.run(system, seed=seed)
+
+    def test_prefixes(self, run: PlannedRun) -> dict[str, str]:
+        """Return the prefixes of the test sets of a run by name, without @dev."""
+        named = {name: self.plan.tests[name] for name in run.system.tests}
+        return {
+            name: self._own_test(run, name) if prefix == OWN_TEST else prefix
+            for name, prefix in named.items()
+            if prefix != OWN_DEV
+        }
+
+    def _own_test(self, run: PlannedRun, name: str) -> str:
+        """Return the prefix of a run's own test set, as raw text."""
+        own = run.unprepared.test_prefix
+        if run.hp.train_prefix is None and own is None:
+            own = str(run.folder / "demo" / "test")
+        if not isinstance(own, str):
+            what = "no test_prefix" if own is None else "several prefixes in test_prefix"
+            raise UserError(
+                f"{self.plan.path}, tests, {name}: system {run.system.name} has {what}, so "
+                f"{OWN_TEST} is undefined; give the prefix."
+            )
+        if not (Path(own).parent / run_directory.MANIFEST).is_file():
+            return own
+        from aevnmt_tf.data import preparation_manifest  # slow to import and rarely needed
+
+        return preparation_manifest.readable_prefixes(run.hp, own)[0]
 
     def synthetic_prefix(self, synthetic: BackTranslation) -> Path:
         """Return the prefix of back-translated text."""
@@ -226,20 +168,20 @@ class PlanRuns:
 
     @functools.cached_property
     def shared_settings(self) -> hparams.Hparams | None:
-        """The settings that the text models of all systems are learnt with; None: no such."""
+        """Settings that the shared text models are learnt with; None: there are none."""
         if self.plan.prepare is None:
             return None
         nothing = {f"{kind}_prefix": None for kind in corpora.PARALLEL if kind != "train"}
-        hp = self.plan.settings_of(self.plan.prepare, {**self._overrides, **nothing})
+        hp = self.plan.settings_of(self.plan.prepare, {**self.overrides, **nothing})
         if hp.train_prefix is None:
             raise UserError(
-                f"{self.plan.path}, prepare: there is no train_prefix to learn from; name it "
-                "in settings, or a file in hparams."
+                f"{self.plan.path}, prepare: there is no train_prefix to learn from; add it to "
+                "settings, or a file with it as hparams."
             )
         return hp
 
     def prepared_folder(self, hp: hparams.Hparams) -> Path:
-        """Return the folder of prepared corpora, the same for both directions."""
+        """Return the folder of prepared corpora; both directions share it."""
         named = {
             f"{kind}_prefix": corpora.prefixes(getattr(hp, f"{kind}_prefix"))
             for kind in corpora.PARALLEL
@@ -252,7 +194,7 @@ class PlanRuns:
         return self.folder / PREPARED / f"{name}-{digits}"
 
     def _prepared(self, hp: hparams.Hparams) -> hparams.Hparams:
-        """Return the settings with prepared corpora in the place of raw ones."""
+        """Return the settings with prepared instead of raw corpora."""
         folder = self.prepared_folder(hp)
         models = self.folder / PREPARED / MODELS / run_directory.TEXT / "vocab"
         changes: dict[str, Any] = {"vocab_prefix": str(models)}
@@ -263,15 +205,22 @@ class PlanRuns:
         return hp.replace(**changes)
 
     def check(self) -> None:
-        """Raise a UserError where settings are bad or a folder holds another run."""
+        """Raise a UserError if settings are invalid or a folder contains another run."""
+        if "," in str(self.folder):
+            raise UserError(
+                f"{self.folder} has a comma, which separates runs: choose another --out."
+            )
         for system in self.plan.systems.values():
+            start = f"{self.plan.path}, system {system.name}: "
+            if system.name in (SYNTHETIC, MONO, PREPARED):
+                raise UserError(f"{start}this name is reserved; choose another.")
+            both = set(system.grid) & set(self.overrides)
+            if both:
+                raise UserError(f"{start}its grid sets {min(both)}; omit --{min(both)}.")
             twice = repeated(map(point_name, self.points(system)))
             if twice is not None:
-                raise UserError(
-                    f"{self.plan.path}, system {system.name}: two points of the grid are "
-                    f"called {twice}."
-                )
-            for point in self.points(self.searched(system)):
+                raise UserError(f"{start}two points of the grid are called {twice}.")
+            for point in self.points(system):
                 for seed in self.seeds_of(system):
                     run = self.run(system, seed=seed, point=point)
                     self._check_text(run)
@@ -279,8 +228,8 @@ class PlanRuns:
             if system.synthetic is not None:
                 self._check_direction(system, self.plan.synthetic[system.synthetic])
 
-    def _check_text(self, run: PlanRun) -> None:
-        """Refuse a run that cannot read what the text models of all systems make."""
+    def _check_text(self, run: PlannedRun) -> None:
+        """Refuse a run whose settings do not fit the shared text models."""
         shared, own = self.shared_settings, run.unprepared
         if shared is None:
             return
@@ -292,38 +241,25 @@ class PlanRuns:
             if there != here:
                 raise UserError(f"{start}{name} is {here}, but {there} in prepare.")
         if {own.src, own.tgt} != {shared.src, shared.tgt}:
-            langs = f"{own.src} and {own.tgt}"
-            raise UserError(f"{start}prepare has other languages than {langs}.")
+            langs = f"{own.src} and {own.tgt}, but {shared.src} and {shared.tgt} in prepare"
+            raise UserError(f"{start}its languages are {langs}.")
 
     def _check_direction(self, system: PlannedSystem, synthetic: BackTranslation) -> None:
-        """Refuse a model that does not translate from target to source."""
+        """Refuse a back-translation model that does not translate from target to source."""
         model = self.plan.systems[synthetic.model]
         back = self.example(model, seed=synthetic.seed).hp
         there = self.example(system, seed=1).hp
         if (there.src, there.tgt) != (back.tgt, back.src):
             raise UserError(
                 f"{self.plan.path}, system {system.name}: it translates {there.src} to "
-                f"{there.tgt}, so that synthetic {synthetic.name} needs a model from "
-                f"{there.tgt} to {there.src}; {model.name} is one from {back.src} to "
-                f"{back.tgt}."
+                f"{there.tgt}, so synthetic {synthetic.name} needs a model from {there.tgt} to "
+                f"{there.src}; {model.name} translates {back.src} to {back.tgt}."
             )
 
 
 def point_name(point: Point) -> str:
-    """Return what the folder of a grid's point is called: dropout=0.3+word_dropout=0.1."""
+    """Return the folder name of a grid point, such as dropout=0.3+word_dropout=0.1."""
     plain = {k: v if isinstance(v, str) else json.dumps(v) for k, v in point.items()}
-    # Without commas: where a command takes runs, a comma separates them.
+    # No commas: they separate runs on command lines.
     joined = "+".join(f"{name}={value}" for name, value in plain.items())
     return re.sub(r"[^A-Za-z0-9_.=+-]", "_", joined)
-
-
-def cut_by(results: Mapping[str, Any]) -> str | None:
-    """Return which budget has ended a run, by its results.json; None: it came to its end."""
-    reason = results.get("reason") or ""
-    return next((name for name in BUDGETS if reason.startswith(name)), None)
-
-
-def _used(results: Mapping[str, Any]) -> dict[str, float]:
-    """Return how much of each budget a run has used."""
-    minutes = results.get("wall_time_seconds", 0.0) / 60
-    return dict(zip(BUDGETS, (results.get("step", 0), minutes), strict=True))

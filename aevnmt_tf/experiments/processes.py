@@ -1,4 +1,4 @@
-"""Processes that an experiment starts: they end when it ends, however it ends."""
+"""The processes of an experiment, which end with it even if it is killed."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 import aevnmt_tf
@@ -24,9 +23,9 @@ Report = Callable[[str], object]
 
 
 def shares_of_cores(jobs: int) -> list[frozenset[int] | None]:
-    """Return the cores of each of several processes that run side by side; None: all of them.
+    """Divide the cores between concurrent processes; None: all cores.
 
-    Processes that have a thread for each core, all on the same cores, are in each other's way.
+    Without that, each process would start one thread per core, and they would compete.
     """
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if not 1 < jobs <= len(cores):
@@ -39,12 +38,12 @@ def shares_of_cores(jobs: int) -> list[frozenset[int] | None]:
 
 @dataclass
 class JobCommand:
-    """A command, what it reads (None: nothing) and where its output goes (None: to the log)."""
+    """A command, its input (None: nothing) and the file for its output (None: the log)."""
 
     words: Sequence[str]
     stdin: Path | None = None
     stdout: Path | None = None
-    adds: bool = False  # to what stdout holds
+    adds: bool = False  # append to stdout
 
 
 def start(
@@ -54,14 +53,7 @@ def start(
     locks: Iterable[int] = (),
     cores: Iterable[int] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a command whose messages are added to a log file.
-
-    Args:
-        command: the command.
-        log: where stderr goes, too.
-        locks: file descriptors of locks that the process shall hold, too.
-        cores: where it may run; None: everywhere.
-    """
+    """Start a command that logs to a file, inherits locks, and runs on some or all cores."""
 
     def prepare() -> None:
         if _libc is not None:  # the kernel stops the process when its parent is killed
@@ -69,7 +61,7 @@ def start(
         if cores is not None:
             os.sched_setaffinity(0, cores)
 
-    # The process finds the very package that runs here.
+    # The process imports the same package as this one.
     here = str(Path(aevnmt_tf.__file__).resolve().parents[1])
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     program, *others = command.words
@@ -92,13 +84,13 @@ def start(
             stderr=messages,
             env={**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
             pass_fds=tuple(locks),
-            start_new_session=True,  # Ctrl-C is for us: it reaches the process once, from us
+            start_new_session=True,  # Ctrl-C reaches the process once, through `stop`
             preexec_fn=prepare,
         )
 
 
 def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """Ask processes to save and stop, and wait; an interruption meanwhile kills them."""
+    """Let processes save and stop, and wait for them; another interruption kills them."""
     running = [process for process in processes if process.poll() is None]
     try:
         for process in running:
@@ -115,12 +107,8 @@ def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 @contextlib.contextmanager
 def termination_is_interruption() -> Iterator[None]:
-    """Inside, SIGTERM does what Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
+    """Let SIGTERM do the same as Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
@@ -129,29 +117,23 @@ def termination_is_interruption() -> Iterator[None]:
 
 @contextlib.contextmanager
 def all_held(folders: Iterable[Path], *, report: Report) -> Iterator[list[int]]:
-    """Keep other experiments out of folders; yields the descriptors of the locks.
+    """Lock folders against other experiments; yields the descriptors of the locks.
 
-    Processes that hold a descriptor keep the lock: after a kill, the next experiment waits
+    Processes that inherit a descriptor keep the lock: after a kill, the next experiment waits
     for them.
     """
+    instead = "choose another --out"
     with contextlib.ExitStack() as stack:
-        different = dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders)
-        yield [
-            stack.enter_context(
-                folder_locks.folder_held(
-                    folder,
-                    busy=f"another experiment is running in {folder}: wait for it, or choose "
-                    "another --out.",
-                    report=report,
-                    instead="choose another --out",
-                )
-            )
-            for folder in different
-        ]
+        descriptors = []
+        for folder in dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders):
+            busy = f"another experiment is running in {folder}: wait for it, or {instead}."
+            lock = folder_locks.folder_held(folder, busy=busy, report=report, instead=instead)
+            descriptors.append(stack.enter_context(lock))
+        yield descriptors
 
 
 def last_words(log: Path) -> str:
-    """Return the last line of a log file that says something."""
+    """Return the last line of a log file that is not empty."""
     try:
         text = log.read_bytes()[-4000:].decode("utf-8", errors="replace")
     except OSError:

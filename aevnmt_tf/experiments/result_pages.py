@@ -1,24 +1,27 @@
 """The pages of an experiment: table.md, table.tex, results.json and plots.
 
-All but the plots are made from what results.json holds, and can be made from it again.
+table.md and table.tex contain only what results.json contains.
 """
 
+import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import tables
-from aevnmt_tf.experiments.plan_runs import PlanRuns, cut_by
-from aevnmt_tf.experiments.score_tables import METRICS, Labels, ScoreTable, shown
+from aevnmt_tf.experiments.plan_runs import PlanRuns
+from aevnmt_tf.experiments.planned_run import cut_by
+from aevnmt_tf.experiments.score_tables import METRICS, Labels, Table
 from aevnmt_tf.plots import training_curves
 from aevnmt_tf.storage import atomic_writes, run_directory
 
 RESULTS, MARKDOWN, LATEX, PLOTS = "results.json", "table.md", "table.tex", "plots"
-NOTHING = "–"  # in a cell without a score
+NOTHING = "–"  # a cell without a score
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -35,8 +38,9 @@ _SPECIAL = {
 }
 
 
-def write(results: Mapping[str, Any], runs: PlanRuns, *, out: Path) -> list[Path]:
-    """Write everything into the folder `out`; return the files."""
+def write(results: Mapping[str, Any], runs: PlanRuns) -> list[Path]:
+    """Write all pages and plots; return the files."""
+    out = runs.out
     written = [
         atomic_writes.write_json(out / RESULTS, results),
         atomic_writes.write(out / MARKDOWN, page(results)),
@@ -59,7 +63,7 @@ def write(results: Mapping[str, Any], runs: PlanRuns, *, out: Path) -> list[Path
 
 
 def page(results: Mapping[str, Any]) -> str:
-    """Return the whole of table.md."""
+    """Return table.md."""
     parts = [f"# {Path(results['plan']).stem}\n"]
     if results["note"]:
         parts.append(f"{results['note']}\n")
@@ -68,18 +72,17 @@ def page(results: Mapping[str, Any]) -> str:
 
 
 def section(results: Mapping[str, Any]) -> str:
-    """Return the tables in Markdown and what is to be known about them; for a README, too."""
+    """Return the tables in Markdown with notes on how they were made."""
     parts = []
-    for values in results["tables"]:
-        table = ScoreTable.from_dict(values)
-        if table.caption:
-            parts.append(f"{table.caption}\n")
-        parts.append(markdown(table) if table.rows else "No score yet.\n")
-        counts = sorted({len(cell.values) for cell in table.cells.values()}, reverse=True)
+    for table in results["tables"]:
+        if table["caption"]:
+            parts.append(f"{table['caption']}\n")
+        parts.append(markdown(table) if table["rows"] else "No score yet.\n")
+        counts = sorted({len(cell["values"]) for cell in table["cells"]}, reverse=True)
         if counts:
             parts.append(f"{'; '.join(map(_runs, counts))}.\n")
-        if values.get("significance"):
-            parts.append(_significance(values["significance"], table))
+        if table.get("significance"):
+            parts.append(_significance(table))
     cut = list(_cut(results))
     if cut:
         parts.append(f"Cut short by a budget: {'; '.join(cut)}.\n")
@@ -87,8 +90,7 @@ def section(results: Mapping[str, Any]) -> str:
         parts.append(f"Not done: {', '.join(results['missing'])}.\n")
     if results["signatures"]:
         signed = results["signatures"].items()
-        lines = [f"- {METRICS[name][0]}: `{text}`\n" for name, text in signed]
-        parts.append("".join(lines))
+        parts.append("".join(f"- {METRICS[name][0]}: `{text}`\n" for name, text in signed))
     parts.append(_made_by(results))
     return "\n".join(parts)
 
@@ -99,27 +101,27 @@ def _runs(count: int) -> str:
     return f"{count} runs: mean ({'range' if count == 2 else '1 std'})"
 
 
-def _significance(tests: Sequence[Mapping[str, Any]], table: ScoreTable) -> str:
-    """Return the p-values under a table: one line for two systems."""
+def _significance(table: Table) -> str:
+    """Return the list of p-values under a table: one line per pair of systems."""
     lines = [
         "p-values over seeds (exact permutation test), and per seed (paired bootstrap over "
         "sentences):\n\n"
     ]
-    assert table.compare is not None
-    for test in tests:
-        names = [n for n in (*table.row_names, *table.column_names) if n != table.compare]
-        where = " ".join(shown(name, test[name]) for name in names)
+    compare = table["compare"]
+    names = [n for n in (*table["row_names"], *table["column_names"]) if n != compare]
+    for test in table["significance"]:
+        where = " ".join(_shown(name, test[name]) for name in names)
         over = test["p_over_seeds"]
         found = [f"p = {over:.3f}" if over is not None else "too many runs for a test"]
         found += [f"seed {seed}: {p:.3f}" for seed, p in test["p_per_seed"].items()]
-        difference = f"{test['difference']:+.{table.decimals}f}"
-        pair = f"{test[table.compare]} against {test['baseline']}"
+        difference = f"{test['difference']:+.{table['decimals']}f}"
+        pair = f"{test[compare]} against {test['baseline']}"
         lines.append(f"- {where}: {pair} {difference}; {', '.join(found)}\n")
     return "".join(lines)
 
 
 def _cut(results: Mapping[str, Any]) -> Iterator[str]:
-    """Return the runs that did not come to their own end."""
+    """Yield the runs that a budget ended early."""
     for name, system in results["systems"].items():
         for run in system["runs"]:
             if cut_by(run) is not None:
@@ -147,7 +149,7 @@ def _machine(found: Mapping[str, Any]) -> str:
 
 
 def _settings(results: Mapping[str, Any]) -> str:
-    """Return what the systems have in common, and what each has of its own."""
+    """Return the settings that all systems share, and those of each system."""
     known = {n: s["settings"] for n, s in results["systems"].items() if "settings" in s}
     if not known:
         return ""
@@ -169,91 +171,109 @@ def _listed(settings: Mapping[str, Any]) -> str:
 
 
 def latex_page(results: Mapping[str, Any]) -> str:
-    """Return the whole of table.tex: the tables, one after the other."""
+    """Return table.tex: all tables that have scores."""
     head = f"% {results['plan']}; needs \\usepackage{{booktabs}}\n"
-    found = map(ScoreTable.from_dict, results["tables"])
-    return head + "\n".join(latex(table) for table in found if table.rows)
+    return head + "\n".join(latex(table) for table in results["tables"] if table["rows"])
 
 
-def markdown(table: ScoreTable) -> str:
+def markdown(table: Table) -> str:
     """Return a table in GitHub's Markdown, without the caption."""
-    heads = [" ".join(map(shown, table.column_names, column)) for column in table.columns]
+    names, cells = table["row_names"], _cells(table)
+    heads = [" ".join(map(_shown, table["column_names"], c)) for c in table["columns"]]
     rows = []
-    for row in table.rows:
-        places = [(row, column) for column in table.columns]
-        texts = [table.text(place) or NOTHING for place in places]
-        bold = ["**" if place in table.best else "" for place in places]
-        cells = [f"{mark}{text}{mark}" for mark, text in zip(bold, texts, strict=True)]
-        rows.append([*map(shown, table.row_names, row), *cells])
-    return tables.markdown([*table.row_names, *(f">{head}" for head in heads)], rows)
+    for row in table["rows"]:
+        texts = []
+        for column in table["columns"]:
+            cell = cells.get((*row, *column))
+            mean, spread = _mean_and_spread(cell, table["decimals"]) if cell else (NOTHING, "")
+            text = f"{mean} ({spread})" if spread else mean
+            texts.append(f"**{text}**" if cell and cell["best"] else text)
+        rows.append([*map(_shown, names, row), *texts])
+    return tables.markdown([*names, *(f">{head}" for head in heads)], rows)
 
 
-def latex(table: ScoreTable) -> str:
-    """Return a table in the form of the paper's, with its caption and label."""
-    width = len(table.row_names)
+def latex(table: Table) -> str:
+    """Return a table in the style of the paper, with its caption and label."""
+    width = len(table["row_names"])
     lines = [r"\begin{table}[t]", r"    \centering"]
-    lines.append(f"    \\begin{{tabular}}{{{'l' * width}{'c' * len(table.columns)}}}")
+    lines.append(f"    \\begin{{tabular}}{{{'l' * width}{'c' * len(table['columns'])}}}")
     lines.append(r"    \toprule")
     lines += [f"    {line}" for line in _latex_head(table)]
-    before: Labels = ()
-    for row in table.rows:
-        same = len(os.path.commonprefix([before, row]))  # first labels that they share
+    before: list[str] = []
+    cells = _cells(table)
+    for row in table["rows"]:
+        same = len(os.path.commonprefix([before, row]))  # leading labels that they share
         if not before or (width > 1 and same == 0):
             lines.append(r"    \midrule")
-        names = list(map(escape, map(shown, table.row_names, row)))
-        cells = [_latex_cell(table, row, column) for column in table.columns]
-        lines.append(f"    {' & '.join([*[''] * same, *names[same:], *cells])} \\\\")
+        names = list(map(escape, map(_shown, table["row_names"], row)))
+        texts = [_latex_cell(table, cells.get((*row, *column))) for column in table["columns"]]
+        lines.append(f"    {' & '.join([*[''] * same, *names[same:], *texts])} \\\\")
         before = row
     lines += [r"    \bottomrule", r"    \end{tabular}"]
-    if table.caption:
-        lines.append(f"    \\caption{{{escape(table.caption)}}}")
-    if table.label:
-        lines.append(f"    \\label{{{table.label}}}")
+    if table["caption"]:
+        lines.append(f"    \\caption{{{escape(table['caption'])}}}")
+    if table["label"]:
+        lines.append(f"    \\label{{{table['label']}}}")
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
-def _latex_head(table: ScoreTable) -> Iterator[str]:
-    """Return one line for each level of column labels, rules under all but the last."""
-    width, depth = len(table.row_names), len(table.column_names)
-    for level, name in enumerate(table.column_names):
-        spans: dict[Labels, int] = {}
-        for column in table.columns:  # those with equal first labels stand together
-            spans[column[: level + 1]] = spans.get(column[: level + 1], 0) + 1
-        texts = [escape(shown(name, labels[-1])) for labels in spans]
+def _latex_head(table: Table) -> Iterator[str]:
+    """Yield one line per level of column labels, with rules under all but the last."""
+    width, depth = len(table["row_names"]), len(table["column_names"])
+    for level, name in enumerate(table["column_names"]):
+        # Columns with equal first labels are adjacent.
+        spans = Counter(tuple(column[: level + 1]) for column in table["columns"])
+        texts = [escape(_shown(name, labels[-1])) for labels in spans]
         if level == depth - 1:
-            yield f"{' & '.join([*map(escape, table.row_names), *texts])} \\\\"
+            yield f"{' & '.join([*map(escape, table['row_names']), *texts])} \\\\"
             return
-        sizes = list(spans.values())
         heads = [
             f"\\multicolumn{{{size}}}{{c}}{{{text}}}"
-            for size, text in zip(sizes, texts, strict=True)
+            for size, text in zip(spans.values(), texts, strict=True)
         ]
         yield f"{' & '.join([*[''] * width, *heads]).lstrip()} \\\\"
-        first, rules = width + 1, []
-        for size in sizes:
-            rules.append(f"\\cmidrule(lr){{{first}-{first + size - 1}}}")
-            first += size
+        ends = list(itertools.accumulate(spans.values(), initial=width))
+        rules = [f"\\cmidrule(lr){{{a + 1}-{b}}}" for a, b in itertools.pairwise(ends)]
         yield " ".join(rules)
 
 
-def _latex_cell(table: ScoreTable, row: Labels, column: Labels) -> str:
-    cell = table.cells.get((row, column))
+def _latex_cell(table: Table, cell: Mapping[str, Any] | None) -> str:
     if cell is None:
         return "--"
-    text = escape(f"{cell.mean:.{table.decimals}f}")
-    spread = cell.spread(decimals=table.decimals)
-    if spread:
-        text = f"{text}~({escape(spread)})"
-    if (row, column) in table.best:
+    mean, spread = map(escape, _mean_and_spread(cell, table["decimals"]))
+    text = f"{mean}~({spread})" if spread else mean
+    if cell["best"]:
         text = f"\\textbf{{{text}}}"
-    rivals = [other for (_, place), other in table.cells.items() if place == column]
-    if not spread and any(len(other.values) > 2 for other in rivals):
-        # As wide as its neighbours, so that the numbers stand in line.
-        text += f"\\phantom{{~({0:.{table.decimals}f})}}"
+    column = [other for other in table["cells"] if other["column"] == cell["column"]]
+    if not spread and any(len(other["values"]) > 2 for other in column):
+        # As wide as its neighbours, so that the numbers are aligned.
+        text += f"\\phantom{{~({0:.{table['decimals']}f})}}"
     return text
 
 
 def escape(text: str) -> str:
-    """Return the text as LaTeX prints it; a hyphen in front of a number is a minus."""
+    """Escape text for LaTeX; a hyphen in front of a number is a minus."""
     text = re.sub(r"(?<!\S)-(?=\d)", "−", text)
     return "".join(_SPECIAL.get(character, character) for character in text)
+
+
+def _cells(table: Table) -> dict[Labels, dict[str, Any]]:
+    return {(*cell["row"], *cell["column"]): cell for cell in table["cells"]}
+
+
+def _mean_and_spread(cell: Mapping[str, Any], decimals: int) -> tuple[str, str]:
+    """Return the mean, and the spread: none for one run, a range for two, else 1 std."""
+    mean, low, high = (f"{cell[name]:.{decimals}f}" for name in ("mean", "min", "max"))
+    if len(cell["values"]) == 1:
+        return mean, ""
+    if len(cell["values"]) == 2:
+        return mean, f"{low}–{high}" if cell["min"] >= 0 else f"{low} to {high}"
+    return mean, f"{cell['std']:.{decimals}f}"
+
+
+def _shown(name: str, text: str) -> str:
+    """Return a label as it is printed: metrics have a title and an arrow."""
+    if name != "metric" or text not in METRICS:
+        return text
+    title, direction = METRICS[text]
+    return title + {1: " ↑", -1: " ↓", 0: ""}[direction]

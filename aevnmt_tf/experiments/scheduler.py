@@ -1,9 +1,9 @@
-"""Runs the jobs of an experiment: what is missing, some at a time, each in a process."""
+"""Runs the jobs of an experiment that are not done, several at a time, each as a process."""
 
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,50 +11,50 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.experiments import processes
 from aevnmt_tf.experiments.processes import JobCommand
 
-POLL = 0.2  # seconds between looks at the processes
-HEARTBEAT = 60  # seconds between reports of how far they are
+POLL = 0.2  # seconds between checks of the processes
+HEARTBEAT = 60  # seconds between progress reports
 
 
 class Job:
-    """One step of an experiment, which one process does.
+    """One step of an experiment, which runs as one process.
 
-    A job knows from the disk alone whether it is done, so that a killed experiment goes on.
+    A job derives its state from the disk alone, so a killed experiment can continue.
     """
 
     name: str
     needs: tuple["Job", ...] = ()
 
     def check(self) -> None:
-        """Raise a UserError where it cannot work, such as for a file that is not there."""
+        """Raise a UserError if the job cannot run, for example because a file is missing."""
 
     def is_done(self) -> bool:
-        """Return whether there is nothing left to do; asked when the needed jobs are done."""
+        """Return whether nothing is left to do; called when the needed jobs are done."""
         raise NotImplementedError
 
     def has_begun(self) -> bool:
-        """Return whether a part of it is there to go on from."""
+        """Return whether there is something to continue from."""
         return False
 
     def command(self) -> JobCommand:
-        """Return what to run."""
+        """Return the command to run."""
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Complete the job after its command has succeeded; a UserError where it has not."""
+        """Complete the job after its command has succeeded; a UserError if it is not done."""
         if not self.is_done():
-            raise UserError(f"{self.name} has ended well, but has not left what it should.")
+            raise UserError(f"{self.name}: the command succeeded, but its output is missing.")
 
     def progress(self) -> str:
-        """Return how far it is, in a few words."""
+        """Describe the progress briefly."""
         return ""
 
     def outcome(self) -> str:
-        """Return what came out of it, in a few words."""
+        """Describe the result briefly."""
         return ""
 
 
 def state(job: Job) -> str:
-    """Return how far a job is: "done", "begun" or "to do"."""
+    """Return the state of a job: "done", "begun" or "to do"."""
     if all(state(need) == "done" for need in job.needs):
         if job.is_done():
             return "done"
@@ -64,18 +64,18 @@ def state(job: Job) -> str:
 
 
 def verb(name: str, *flags: str) -> list[str]:
-    """Return the command of a verb with its flags."""
+    """Return the command line of a verb."""
     return [sys.executable, "-m", f"aevnmt_tf.{name}", *flags]
 
 
 @dataclass
 class JobOutcomes:
-    """What became of the jobs, by name."""
+    """The outcomes of jobs, by name."""
 
     found: list[str] = field(default_factory=list)  # done before
     done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)  # and why
-    blocked: dict[str, str] = field(default_factory=dict)  # by which job
+    failed: dict[str, str] = field(default_factory=dict)  # with the reason
+    blocked: dict[str, str] = field(default_factory=dict)  # with the job that is missing
 
     @property
     def is_good(self) -> bool:
@@ -89,103 +89,89 @@ class _Running:
     process: subprocess.Popen[bytes]
     log: Path
     start: float
-    place: int  # which of the shares of cores it has
-    said: str = ""  # how far it was when that was last reported
+    place: int  # which share of the cores it has
+    said: str = ""  # the progress last reported
 
 
+@dataclass
 class Scheduler:
-    """Runs jobs after what they need.
+    """Runs jobs after those that they need."""
 
-    Args:
-        jobs: in the order in which they should start.
-        at_once: how many processes at a time, each on its share of the cores.
-        logs: the folder for what they print.
-        report: called with a sentence about each start and end.
-        locks: descriptors that the processes hold, too.
-    """
+    jobs: Sequence[Job]  # in the order in which they should start
+    at_once: int  # concurrent processes, which share the cores
+    logs: Path  # folder for their output
+    report: processes.Report  # called with a sentence about each start and end
+    locks: Sequence[int] = ()  # descriptors that the processes inherit
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        *,
-        at_once: int,
-        logs: Path,
-        report: processes.Report,
-        locks: Iterable[int] = (),
-    ):
-        self._waiting, self._total = list(jobs), len(jobs)
-        self._logs, self._report, self._locks = logs, report, tuple(locks)
-        self._cores = processes.shares_of_cores(at_once)
+    def __post_init__(self) -> None:
+        self._waiting = list(self.jobs)
+        self._cores = processes.shares_of_cores(self.at_once)
         self._running: list[_Running] = []
         self._outcome = JobOutcomes()
 
     def run(self) -> JobOutcomes:
-        """Run everything; a failure is reported, and the rest goes on.
+        """Run all jobs; a failure is reported and does not stop the others.
 
-        On an interruption the processes are asked to save and stop before it is raised.
+        On an interruption, the processes save and stop before it is raised.
         """
         last = time.monotonic()
         try:
             while self._waiting or self._running:
-                moved = self._start_some() + self._end_some()
                 if time.monotonic() - last >= HEARTBEAT:
                     last = time.monotonic()
                     self._say_progress()
-                if not moved:
+                if not self._start_one() and not self._end_some():
                     time.sleep(POLL)
         except BaseException:
             if self._running:
                 names = ", ".join(one.job.name for one in self._running)
-                self._report(f"stopping {names}; they save first")
+                self.report(f"stopping {names}; they save first")
             processes.stop(one.process for one in self._running)
             raise
         return self._outcome
 
-    def _start_some(self) -> int:
-        """Start what can start; return how many jobs have left the queue."""
-        left = 0
-        for job in list(self._waiting):
-            # Anew for each: what is found to be done lets the next one start.
-            done = {*self._outcome.found, *self._outcome.done}
-            lost = {*self._outcome.failed, *self._outcome.blocked}
-            missing = [need.name for need in job.needs if need.name in lost]
-            if missing:
-                self._outcome.blocked[job.name] = missing[0]
-                self._say(job, f"not done: it needs {missing[0]}")
-            elif any(need.name not in done for need in job.needs):
-                continue
-            elif not self._begin(job):
+    def _start_one(self) -> bool:
+        """Take the first job that can start from the queue; return whether there was one."""
+        done = {*self._outcome.found, *self._outcome.done}
+        lost = {*self._outcome.failed, *self._outcome.blocked}
+        is_full = len(self._running) >= len(self._cores)
+        for job in self._waiting:
+            needs = [need.name for need in job.needs]
+            missing = next((name for name in needs if name in lost), None)
+            if missing is not None:
+                self._outcome.blocked[job.name] = missing
+                self._say(job, f"not done: it needs {missing}")
+            elif not is_full and done.issuperset(needs):
+                self._begin(job)
+            else:
                 continue
             self._waiting.remove(job)
-            left += 1
-        return left
+            return True
+        return False
 
-    def _begin(self, job: Job) -> bool:
-        """Start a job, or find that it is done; False: all places are taken."""
-        if len(self._running) >= len(self._cores):
-            return False
+    def _begin(self, job: Job) -> None:
+        """Start a job unless it is done."""
         try:
             if job.is_done():
                 self._outcome.found.append(job.name)
                 self._say(job, _with("was done before", job.outcome()))
-                return True
-            self._running.append(self._launch(job))
+            else:
+                self._launch(job)
         except (UserError, OSError) as error:
             self._outcome.failed[job.name] = str(error)
             self._say(job, f"FAILED: {error}")
-        return True
 
-    def _launch(self, job: Job) -> _Running:
+    def _launch(self, job: Job) -> None:
         command = job.command()
-        log = self._logs / f"{job.name.replace('/', '.')}.log"
+        log = self.logs / f"{job.name.replace('/', '.')}.log"
         taken = {one.place for one in self._running}
         place = next(i for i in range(len(self._cores)) if i not in taken)
-        process = processes.start(command, log=log, locks=self._locks, cores=self._cores[place])
+        process = processes.start(command, log=log, locks=self.locks, cores=self._cores[place])
+        self._running.append(_Running(job, process, log, time.monotonic(), place))
         self._say(job, f"started (log: {log})")
-        return _Running(job, process, log, time.monotonic(), place)
 
-    def _end_some(self) -> int:
-        """See which processes have ended; return how many."""
+    def _end_some(self) -> bool:
+        """Handle the processes that have ended; return whether there were any."""
         ended = [one for one in self._running if one.process.poll() is not None]
         for one in ended:
             self._running.remove(one)
@@ -193,12 +179,11 @@ class Scheduler:
             if why is None:
                 self._outcome.done.append(one.job.name)
                 minutes, seconds = divmod(round(time.monotonic() - one.start), 60)
-                spent = f"done in {minutes}:{seconds:02d}"
-                self._say(one.job, _with(spent, one.job.outcome()))
+                self._say(one.job, _with(f"done in {minutes}:{seconds:02d}", one.job.outcome()))
             else:
                 self._outcome.failed[one.job.name] = why
                 self._say(one.job, f"FAILED: {why} (log: {one.log})")
-        return len(ended)
+        return bool(ended)
 
     def _why_failed(self, one: _Running) -> str | None:
         code = one.process.returncode
@@ -222,7 +207,7 @@ class Scheduler:
     def _say(self, job: Job, sentence: str) -> None:
         outcome = self._outcome
         ended = [*outcome.found, *outcome.done, *outcome.failed, *outcome.blocked]
-        self._report(f"[{len(ended)}/{self._total}] {job.name}: {sentence}")
+        self.report(f"[{len(ended)}/{len(self.jobs)}] {job.name}: {sentence}")
 
 
 def _with(sentence: str, more: str) -> str:

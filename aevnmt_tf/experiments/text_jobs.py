@@ -1,13 +1,13 @@
-"""Jobs that make text: back-translation, and segmentation with models that systems share.
+"""Jobs that create text: back-translation, and segmentation with shared text models.
 
-RUNS/synthetic/NAME/made.json               what the text is made from
+RUNS/synthetic/NAME/made.json               what the text was created from
 RUNS/synthetic/NAME/train.TGT               lines of the target language, drawn once
-RUNS/synthetic/NAME/train.translation.SRC   their translations; .translation.part until whole
+RUNS/synthetic/NAME/train.translation.SRC   translations; .translation.part until complete
 """
 
 import contextlib
-import functools
 import heapq
+import itertools
 import os
 import random
 from collections.abc import Iterator, Mapping
@@ -19,56 +19,40 @@ from aevnmt_tf import hparams
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data import corpora
 from aevnmt_tf.experiments.plan_keys import BackTranslation, MonolingualText
-from aevnmt_tf.experiments.plan_runs import MONO, PREPARED, SYNTHETIC, TEXT, PlanRun, PlanRuns
+from aevnmt_tf.experiments.plan_runs import MONO, PREPARED, SYNTHETIC, TEXT, PlanRuns
+from aevnmt_tf.experiments.planned_run import PlannedRun, checksum
 from aevnmt_tf.experiments.processes import JobCommand
 from aevnmt_tf.experiments.scheduler import Job, verb
 from aevnmt_tf.storage import atomic_writes, line_streams, run_directory
 from aevnmt_tf.storage.text_files import find_file
 
 MADE = "made.json"
-MANIFEST = "manifest.json"  # of prepared text, written last
+MANIFEST = run_directory.MANIFEST  # of prepared text, written last
 PART, REST = ".translation.part", ".rest"
 
 
 def refuse_other(record: Path, wanted: Mapping[str, Any]) -> None:
-    """Raise a UserError where the record of some text says that other things made it."""
+    """Raise a UserError if the record of some text differs from what is wanted."""
     made = run_directory.read_json(record)
     for name, value in wanted.items():
         if made and made.get(name) != value:
             raise UserError(
-                f"{record.parent} holds text that was made with {name} {made.get(name)}, and "
-                f"that is {value} now; remove it to make it again, or choose another --out."
+                f"{record.parent} contains text created with {name} {made.get(name)}, but it "
+                f"is {value} now; remove the folder to recreate it, or choose another --out."
             )
 
 
-def checksum(path: Path) -> int:
-    """Return the checksum of a file, computed once as long as it does not change."""
-    stat = path.stat()
-    return _checksum(path, stat.st_size, stat.st_mtime_ns)
-
-
-@functools.cache
-def _checksum(path: Path, size: int, time: int) -> int:
-    return run_directory.checksum(path)
-
-
 def origin(text: MonolingualText, lang: str) -> dict[str, int]:
-    """Return the checksum of monolingual text, as far as it is there."""
+    """Return the checksum of monolingual text, if it exists."""
     with contextlib.suppress(UserError, OSError):
         return {"mono_checksum": checksum(find_file(f"{text.mono}.{lang}"))}
     return {}
 
 
 def drawn(text: MonolingualText, lang: str, *, folder: Path, pipeline: str) -> Path:
-    """Return a file with the lines that a plan wants of monolingual text; draw them if needed.
+    """Return a file with the lines that a plan asks for; all jobs share those in `folder`.
 
-    All that ask for the same lines get the same file.
-
-    Args:
-        text: the text, how many lines of it, and the seed.
-        lang: its language.
-        folder: for the lines.
-        pipeline: the setting text_pipeline, which says what a word is.
+    `pipeline` is the setting text_pipeline, which defines words.
     """
     source = find_file(f"{text.mono}.{lang}")
     if text.num_lines is None:
@@ -86,12 +70,12 @@ def drawn(text: MonolingualText, lang: str, *, folder: Path, pipeline: str) -> P
 
 
 def _draw(source: Path, num_lines: int, *, seed: int, lang: str, pipeline: str) -> list[bytes]:
-    """Return lines that prepare would keep, drawn without replacement, in their order.
+    """Draw lines that prepare would keep, without replacement and in their original order.
 
-    Each line has a random number, and those with the highest are taken. So the words of few
-    lines need to be counted.
+    Each line gets a random number, and the lines with the highest numbers are taken. Words are
+    only counted in lines that would be among them.
     """
-    from aevnmt_tf.data.corpus_preparation import MAX_WORDS  # slow to import, as the tokeniser
+    from aevnmt_tf.data.corpus_preparation import MAX_WORDS  # both are slow to import
     from aevnmt_tf.text import moses
 
     tokenise = moses.learn_truecaser(lang, []).tokenise if pipeline == "moses" else str
@@ -107,20 +91,20 @@ def _draw(source: Path, num_lines: int, *, seed: int, lang: str, pipeline: str) 
             push(taken, (number, place, line))
     if len(taken) < num_lines:
         raise UserError(
-            f"{source} has {len(taken)} lines of 1 to {MAX_WORDS} words, and num_lines is "
+            f"{source} has only {len(taken)} lines of 1 to {MAX_WORDS} words, but num_lines is "
             f"{num_lines}."
         )
     return [line for _, _, line in sorted(taken, key=lambda one: one[1])]
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Return the lines of a file, plain or .gz, as training reads them."""
+    """Yield the lines of a file, plain or .gz, as training reads them."""
     with line_streams.open_input(str(path)) as stream:
         yield from line_streams.StreamLines(stream)
 
 
 def _complete(path: Path) -> tuple[int, int]:
-    """Return how many lines of a file are complete, and their bytes; none without a file."""
+    """Return the number of complete lines of a file, and their size in bytes."""
     if not path.is_file():
         return 0, 0
     with open(path, "rb") as file:
@@ -130,27 +114,19 @@ def _complete(path: Path) -> tuple[int, int]:
 
 @dataclass
 class PreparationJob(Job):
-    """Learns text models from corpora, or segments corpora with those of `vocab_prefix`.
+    """Learns text models from corpora, or segments corpora with those of `vocab_prefix`."""
 
-    Attributes:
-        folder: where the prepared text goes; its last part names the job.
-        hp: the settings, with raw corpora.
-        settings: the folder for the files that jobs are started with.
-        mono: monolingual text to learn from, too, by language.
-        needs: what makes models and corpora.
-    """
-
-    folder: Path
-    hp: hparams.Hparams
-    settings: Path
-    mono: Mapping[str, MonolingualText] = field(default_factory=dict)
-    needs: tuple[Job, ...] = ()
+    runs: PlanRuns
+    folder: Path  # for the prepared text
+    hp: hparams.Hparams  # with raw corpora
+    mono: Mapping[str, MonolingualText] = field(default_factory=dict)  # by language
+    needs: tuple[Job, ...] = ()  # those that create models and corpora
 
     def __post_init__(self) -> None:
         self.name = f"{PREPARED}/{self.folder.name}"
 
     def _about(self) -> dict[str, Any]:
-        """Return what the text is made from, as far as it is there."""
+        """Return what the text is created from, as far as it exists."""
         found: dict[str, Any] = {name: getattr(self.hp, name) for name in TEXT}
         found["max_train"] = self.hp.max_train
         files = [
@@ -170,13 +146,13 @@ class PreparationJob(Job):
         return found
 
     def check(self) -> None:
-        """Find the files, but for synthetic text, which another job makes."""
+        """Check that the files exist, except for synthetic text, which another job creates."""
         corpora.find_corpora(self.hp, kinds=("train", "dev", "test"))
         for lang, text in self.mono.items():
             find_file(f"{text.mono}.{lang}")
 
     def is_done(self) -> bool:
-        """Return whether the text is there; a UserError where other things made it."""
+        """Return whether the text exists; a UserError if it was created from something else."""
         if not (self.folder / MANIFEST).is_file():
             return False
         refuse_other(self.folder / MADE, self._about())
@@ -184,10 +160,10 @@ class PreparationJob(Job):
 
     def command(self) -> JobCommand:
         """Prepare with a file of all settings."""
-        path = self.settings / f"{self.name}.json"
+        path = self.runs.settings / f"{self.name}.json"
         self.hp.save(path)
         words = verb("prepare", "--hparams", str(path), "--out", str(self.folder))
-        place = self.folder.parents[1] / MONO
+        place = self.runs.folder / MONO
         for lang, text in self.mono.items():
             mono = drawn(text, lang, folder=place, pipeline=self.hp.text_pipeline)
             words += ["--mono_src" if lang == self.hp.src else "--mono_tgt", str(mono)]
@@ -216,46 +192,45 @@ class BackTranslationJob(Job):
         self.part = self.folder / PART
 
     @property
-    def model(self) -> PlanRun:
+    def model(self) -> PlannedRun:
         """The run that translates."""
-        return self.runs.final_run(self._model, seed=self.synthetic.seed)
+        return self.runs.run(self._model, seed=self.synthetic.seed)
 
     def about(self) -> dict[str, Any]:
-        """Return what the text is made from, as far as it is there: others make other text."""
+        """Return what the text is created from, as far as it exists."""
         found: dict[str, Any] = {
             "model": self.model.name,
             "mono": f"{self.synthetic.mono}.{self._lang}",
             "num_lines": self.synthetic.num_lines,
             "search": self.synthetic.search,
         }
-        with contextlib.suppress(UserError):
-            weights = run_directory.find_weights(self.model.folder)
-            found["weights"] = f"{weights.parent.name}/{weights.name}"
+        if (weights := self.model.weights()) is not None:
+            found["weights"] = weights
         return {**found, **origin(self.synthetic, self._lang)}
 
     def check(self) -> None:
-        """Find the monolingual text."""
+        """Check that the monolingual text exists."""
         find_file(f"{self.synthetic.mono}.{self._lang}")
 
     def done(self) -> int:
-        """Return how many lines are translated so far."""
+        """Return the number of lines translated so far."""
         return _complete(self.source if self.source.is_file() else self.part)[0]
 
     def has_begun(self) -> bool:
-        """Return whether lines are translated."""
+        """Return whether some lines are translated."""
         return self.done() > 0
 
     def is_done(self) -> bool:
         """Return whether all lines are translated.
 
-        A UserError where the folder holds text that was made from something else.
+        A UserError if the folder contains text that was created from something else.
         """
         if self.target.is_file():
             refuse_other(self.folder / MADE, self.about())
         return self.source.is_file() and self.target.is_file()
 
     def draw(self) -> None:
-        """Write the lines that are to be translated, if they are not there yet."""
+        """Write the lines to translate, unless they exist."""
         self.is_done()
         if self.target.is_file():
             return
@@ -266,34 +241,33 @@ class BackTranslationJob(Job):
             file.writelines(line + b"\n" for line in _lines(lines))
 
     def rest(self) -> Path:
-        """Return a file with the lines that are left; half a translated line is removed."""
+        """Return a file with the remaining lines; an incomplete translation is removed."""
         count, size = _complete(self.part)
         if self.part.is_file():
             os.truncate(self.part, size)
         path = self.folder / REST
         with open(path, "wb") as file:
-            for number, line in enumerate(_lines(self.target)):
-                if number >= count:
-                    file.write(line + b"\n")
+            rest = itertools.islice(_lines(self.target), count, None)
+            file.writelines(line + b"\n" for line in rest)
         return path
 
     def command(self) -> JobCommand:
-        """Translate what is left, from standard input."""
+        """Translate the remaining lines, from standard input."""
         self.draw()
         words = verb("translate", "--model", str(self.model.folder))
         words += ["--search", self.synthetic.search, "--n_best", "1"]
         return JobCommand(words, stdin=self.rest(), stdout=self.part, adds=True)
 
     def finish(self) -> None:
-        """Take the translation for whole; a UserError where lines are missing."""
+        """Rename the complete translation; a UserError if lines are missing."""
         done, wanted = _complete(self.part)[0], _complete(self.target)[0]
         if done != wanted:
-            raise UserError(f"{self.part} has {done} lines of {wanted}.")
+            raise UserError(f"{self.part} has {done} of {wanted} lines.")
         self.part.replace(self.source)
         (self.folder / REST).unlink(missing_ok=True)
 
     def progress(self) -> str:
-        """Return how many lines are translated."""
+        """Return the number of translated lines."""
         return f"{self.done():,} lines"
 
     outcome = progress

@@ -1,1 +1,1 @@
-"""Everything that draws."""
+"""Plots, and files for TensorBoard's projector."""

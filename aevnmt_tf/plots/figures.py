@@ -1,4 +1,4 @@
-"""Figures in one style: how they are made, labelled, turned into pixels and written."""
+"""Figures in a common style: creation, labels, pixels and files."""
 
 import contextlib
 import warnings
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 110
-MOST_PIXELS = 4000  # of a side: a picture of hundreds of words has smaller ones
-BLUE, GREY = "#1f4e79", "#8c8c8c"  # of what is shown, of what it is compared with
+MOST_PIXELS = 4000  # per side; the DPI of large figures is reduced
+BLUE, GREY = "#1f4e79", "#8c8c8c"  # for results and for baselines
 _STYLE: Any = {
     "axes.titlesize": 10,
     "axes.labelsize": 9,
@@ -31,8 +31,8 @@ _STYLE: Any = {
 
 @contextlib.contextmanager
 def new(width: float, height: float) -> Iterator["Figure"]:
-    """Give an empty figure of so many inches; what is drawn inside the block has the style."""
-    # Without pyplot, which keeps every figure alive and needs a display.
+    """Yield an empty figure with a size in inches; use its style inside the block."""
+    # Not pyplot, which keeps every figure alive and needs a display.
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -45,22 +45,22 @@ def new(width: float, height: float) -> Iterator["Figure"]:
 
 
 def words(text: str) -> str:
-    """Return text as matplotlib shows it letter by letter."""
-    # A dollar sign starts a formula, an underscore hides a legend's entry.
+    """Escape text for matplotlib."""
+    # A dollar sign starts a formula; an initial underscore hides a legend entry.
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
 def pixels(figure: "Figure") -> np.ndarray:
     """Return the figure as an image [height, width, 3] uint8."""
-    canvas: Any = figure.canvas  # of `new`: one that has pixels
+    canvas: Any = figure.canvas  # created by `new`
     with _missing_glyphs():
         canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
 
 def save(figure: "Figure", path: str | Path, *, kind: str | None = None) -> None:
-    """Write the figure as a file of a kind, such as png; None: what the path ends in."""
+    """Write the figure to a file in a format such as png; None: by the file name."""
     try:
         with _missing_glyphs():
             figure.savefig(path, format=kind)
@@ -71,7 +71,7 @@ def save(figure: "Figure", path: str | Path, *, kind: str | None = None) -> None
 
 @contextlib.contextmanager
 def _missing_glyphs() -> Iterator[None]:
-    """Say nothing where the font lacks a script; a box stands for what it lacks."""
+    """Suppress warnings about glyphs that the font lacks; they are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""A picture of what the latent variable does."""
+"""A plot of the use of the latent variable."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw(found: dict[str, Any]) -> "Figure":
-    """Draw the KL of each dimension, sorted, beside BLEU with each kind of z.
-
-    Args:
-        found: what latent_use.diagnose returns.
-    """
+    """Draw the KL per dimension and BLEU per kind of z, from latent_use.diagnose."""
     with figures.new(10, 4) as figure:
         left, right = figure.subplots(1, 2)
         kl = np.sort(found["kl_by_dimension"])[::-1]

@@ -1,4 +1,4 @@
-"""Pictures of probes: how good each kind of features is, and predictions beside the truth."""
+"""Plots of probes: scores per kind of features, and predicted against true numbers."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -11,20 +11,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What is drawn lies above this room: comparison.ProbeResult and its ProbeTask.
+# Of the room probing, which imports this one: comparison.ProbeResult, probe_task.ProbeTask.
 ProbeResult: TypeAlias = Any
 ProbeTask: TypeAlias = Any
 
-COLOURS = {False: figures.BLUE, True: figures.GREY}  # of z, of baselines
+COLOURS = {False: figures.BLUE, True: figures.GREY}  # is_baseline
 
 
 def draw(results: Sequence[ProbeResult], task: ProbeTask) -> "Figure":
-    """Draw the main measure of each probe with its intervals, and numbers beside the truth.
-
-    Args:
-        results: of all features.
-        task: what was predicted.
-    """
+    """Draw the main measure of each probe, and predicted against true numbers."""
     panels = []
     if task.classes is None:
         panels = [result for result in results if result.posterior is not None]
@@ -39,7 +34,7 @@ def draw(results: Sequence[ProbeResult], task: ProbeTask) -> "Figure":
 
 
 def _intervals(axes: "Axes", results: Sequence[ProbeResult], task: ProbeTask) -> None:
-    """Draw means and two intervals: of posterior draws (thick), for new sentences (thin)."""
+    """Draw means with intervals over posterior draws (thick) and for new sentences (thin)."""
     name, title = next(iter(task.titles.items()))
     for place, result in enumerate(reversed(results)):
         measure, colour = result.measures[name], COLOURS[result.is_baseline]
@@ -66,7 +61,7 @@ def _words(result: ProbeResult) -> str:
 
 
 def _predictions(axes: "Axes", result: ProbeResult, task: ProbeTask) -> None:
-    """Draw predicted numbers over true ones; the line is where both are equal."""
+    """Draw predicted against true numbers, with the diagonal."""
     means, low, high = result.predictions
     colour = COLOURS[result.is_baseline]
     axes.vlines(task.test, low, high, colors=colour, linewidth=0.5, alpha=0.15)

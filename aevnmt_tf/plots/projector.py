@@ -1,4 +1,4 @@
-"""TensorBoard's embedding projector, fed from files."""
+"""Files for TensorBoard's embedding projector."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ def write(
     """Write vectors for the projector; return the folder.
 
     Args:
-        folder: a folder that TensorBoard reads (a run's logs).
-        vectors: [N, Z] numbers.
-        metadata: columns by name, N values each, such as corpus, length and text.
-        name: what the projector calls them.
+        folder: A folder that TensorBoard reads, such as the logs of a run.
+        vectors: [N, Z].
+        metadata: Columns by name, N values each, such as corpus, length and text.
+        name: Name of the vectors in the projector.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def write(
         for vector in vectors:
             file.write("\t".join(f"{value:.6g}" for value in vector) + "\n")
     with open(folder / f"{name}_metadata.tsv", "w", encoding="utf-8") as file:
-        # A single column must have no header; two or more must have one.
+        # A header is required for two or more columns and forbidden for one.
         if len(metadata) > 1:
             file.write("\t".join(metadata) + "\n")
         for values in zip(*metadata.values(), strict=True):

@@ -1,4 +1,4 @@
-"""How training went: dev BLEU and KL over steps, from metrics.jsonl."""
+"""Training curves: dev BLEU and KL over steps, from metrics.jsonl."""
 
 import contextlib
 import json
@@ -10,14 +10,14 @@ from typing import Any
 
 from aevnmt_tf.plots import figures
 
-# What is drawn: the key in metrics.jsonl and what the axis is called.
+# Keys in metrics.jsonl, and the labels of their axes.
 PANELS = {"dev_bleu": "dev BLEU", "dev_kl": "KL on dev (nats)"}
 
 Curve = list[tuple[int, float]]
 
 
 def reports(path: str | Path) -> list[dict[str, Any]]:
-    """Return the lines of a metrics.jsonl that have a step, without one that is cut short."""
+    """Return the lines of a metrics.jsonl that have a step; incomplete lines are skipped."""
     try:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -32,19 +32,19 @@ def reports(path: str | Path) -> list[dict[str, Any]]:
 
 
 def read(path: str | Path) -> dict[str, Curve]:
-    """Return the curves of a metrics.jsonl that have points: (step, value) by key."""
+    """Return the curves of a metrics.jsonl by key; each is a list of (step, value)."""
     curves: dict[str, Curve] = {}
     for values in reports(path):
         for key in PANELS:
             value = values.get(key)
             if isinstance(value, int | float) and math.isfinite(value):
                 curves.setdefault(key, []).append((values["step"], float(value)))
-    # A model without z has no KL, and training writes zeros.
+    # For a model without z, training writes a KL of zero.
     return {key: curve for key, curve in curves.items() if any(value for _, value in curve)}
 
 
 def band(curves: Sequence[Curve]) -> list[tuple[int, float, float, float]]:
-    """Return step, lowest, mean and highest value at the steps that all curves have."""
+    """Return step, minimum, mean and maximum at the steps that all curves share."""
     by_step = [dict(curve) for curve in curves]
     steps = sorted(set.intersection(*map(set, by_step)))
     found = [(step, [curve[step] for curve in by_step]) for step in steps]
@@ -56,14 +56,13 @@ def draw(
 ) -> bool:
     """Draw the curves of runs as a PNG file; return whether there was anything to draw.
 
-    Several runs of one name are a line for their mean, and a band from the lowest to the
-    highest, as far as all of them go; thin lines show each.
+    Several runs with one name are drawn as their mean with a band from minimum to maximum, and
+    a thin line per run.
 
     Args:
-        runs: by the name in the legend, the curves (as `read` gives them) of one run or of
-            several with the same name, which have one colour.
-        path: where to write.
-        title: stands over the picture.
+        runs: Curves of `read` of one or several runs, by their name in the legend.
+        path: The file to write.
+        title: Title of the figure.
     """
     keys = [
         key for key in PANELS if any(key in run for group in runs.values() for run in group)
@@ -96,7 +95,7 @@ def _draw_group(axes: Any, curves: Sequence[Curve], *, label: str, color: str) -
         axes.plot(steps, mean, color=color, marker=".", label=label)
     style: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.5} if shared else {"marker": "."}
     for number, curve in enumerate(curves):
-        named = number == 0 and not shared  # one entry in the legend
+        named = number == 0 and not shared  # one legend entry
         axes.plot(
             *zip(*curve, strict=True), color=color, label=label if named else None, **style
         )

@@ -1,1 +1,1 @@
-"""What a linear model can read off z: features, Bayesian linear models, scores."""
+"""Probing z: features, Bayesian linear models, scores."""

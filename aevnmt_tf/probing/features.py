@@ -1,4 +1,4 @@
-"""Sentences as vectors: z, and the average state of an encoder."""
+"""Features of sentences: z, and the average encoder state."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from aevnmt_tf.translator import Translator, traced
 
 
 class Features(NamedTuple):
-    """Vectors of sentences."""
+    """Feature vectors of N sentences."""
 
     name: str
     values: np.ndarray  # [N, D]
@@ -21,16 +21,16 @@ class Features(NamedTuple):
 def z_features(
     translator: Translator, lines: Sequence[str], *, kind: str, seed: int
 ) -> list[Features]:
-    """Return z of each line: the mean of its posterior, a draw from it, or both.
+    """Return z per line: the mean of its posterior, a draw from it, or both.
 
     Args:
-        translator: of a model with a latent variable.
+        translator: Translator of a model with z.
         lines: N sentences.
-        kind: one of probe_request.FEATURES.
-        seed: of the draws; a line's depend on it and on the line's place.
+        kind: One of probe_request.FEATURES.
+        seed: Seed of the draws, which also depend on the position of the line.
     """
     loc, scale = translator.embed(lines)
-    found, is_point = [], translator.model.predictor.is_point  # a point has nothing to draw
+    found, is_point = [], translator.model.predictor.is_point
     if kind != "sample" or is_point:
         found.append(Features("z mean", loc))
     if kind != "mean" and not is_point:
@@ -40,7 +40,7 @@ def z_features(
 
 
 def z_origin(translator: Translator) -> str:
-    """Return which distribution z is from, in words."""
+    """Describe the distribution that z comes from."""
     if translator.model.predictor is translator.model.posterior:
         return "q(z|x)"
     if translator.model.prediction is None:
@@ -50,23 +50,23 @@ def z_origin(translator: Translator) -> str:
 
 
 def check_has_z(translator: Translator, run: str) -> None:
-    """Raise a UserError for a model without z."""
+    """Raise a UserError if the model has no z."""
     if translator.model.posterior is None:
         kind = translator.hp.model_type
         raise UserError(
-            f"{run} is a {kind} model and has no z to probe: give an aevnmt run as --model; "
-            f"--baseline_model compares it with the encoder of a {kind} run."
+            f"{run} is a {kind} model and has no z to probe: give an aevnmt run as --model. "
+            f"To compare it with the encoder of a {kind} run, give that as --baseline_model."
         )
 
 
 def encoder_average(translator: Translator, lines: Sequence[str]) -> np.ndarray:
-    """Return the average state [N, 2H] of a model's encoder over each line's subwords and </s>.
+    """Return the average encoder state [N, 2H] over the subwords and </s> of each line.
 
-    An encoder that starts from z gets the mean one.
+    An encoder that is initialised from z gets its mean.
     """
     model = translator.model
     if model.encoder is None:
-        raise UserError("a vae has no encoder whose states could be averaged.")
+        raise UserError("a vae has no encoder: give another --baseline_model.")
 
     @tf.function(input_signature=[traced.MATRIX, traced.VECTOR], autograph=False)
     def average(x: tf.Tensor, x_len: tf.Tensor) -> tf.Tensor:
@@ -83,7 +83,7 @@ def encoder_average(translator: Translator, lines: Sequence[str]) -> np.ndarray:
 
 
 def lengths(translator: Translator, lines: Sequence[str]) -> np.ndarray:
-    """Return the number of subwords of each line, without </s>, as the model reads it: [N]."""
+    """Return the number of subwords per line, without </s>: [N]."""
     found = np.zeros(len(lines))
     for rows, _, _, x_len in translator.encoder.batches(lines):
         found[rows] = x_len.numpy() - 1

@@ -1,4 +1,4 @@
-"""Draws from a posterior by Hamiltonian Monte Carlo, and whether to trust them."""
+"""Hamiltonian Monte Carlo and convergence diagnostics."""
 
 import dataclasses
 import time
@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 
-SEGMENT = 50  # steps of the chains between two looks at the progress
-MOST_LEAPFROGS = 100  # of a trajectory
-LARGEST_ENERGY = 1000.0  # that a trajectory may gain before it has left the posterior
-ACCEPTANCE = 0.8  # what the step size is adapted to
+SEGMENT = 50  # steps between two updates of the progress
+MOST_LEAPFROGS = 100  # per trajectory
+LARGEST_ENERGY = 1000.0  # a trajectory that gains more has diverged
+ACCEPTANCE = 0.8  # target of the step size adaptation
 LARGEST_R_HAT = 1.1
 
 LogProb = Callable[[tf.Tensor], tf.Tensor]  # log density: [C, ...] -> [C] float32
@@ -21,56 +21,41 @@ Track = Callable[[range], Iterable[int]]
 
 @dataclasses.dataclass(frozen=True)
 class SamplerOptions:
-    """How long the chains run.
-
-    Attributes:
-        chains: how many, side by side.
-        num_warmup: steps that are thrown away; the step size is adapted in the first 80 %.
-        num_draws: steps that are kept, of each chain.
-        seed: of the starts and of all steps.
-    """
+    """Number and length of the chains."""
 
     chains: int
-    num_warmup: int
-    num_draws: int
+    num_warmup: int  # discarded steps; the step size is adapted in the first 80 %
+    num_draws: int  # per chain
     seed: int
+    track: Track = iter  # iterates over segments of the chains, and may show the progress
 
 
 class Draws(NamedTuple):
-    """What the chains gave; without chains, independent draws."""
+    """Draws of the chains; the defaults are those of independent draws."""
 
     values: np.ndarray  # [S, C, ...]
-    divergences: int = 0  # draws whose trajectory left the posterior
+    divergences: int = 0
     step_size: float | None = None
-    acceptance: float = 1.0  # which share of the trajectories was accepted
-    leapfrogs: float = 0.0  # gradients per draw, on average
+    acceptance: float = 1.0  # proportion of accepted trajectories
+    leapfrogs: float = 0.0  # average number of gradients per draw
     seconds: float = 0.0
 
 
-def sample(
-    log_prob: LogProb, shape: Sequence[int], *, options: SamplerOptions, track: Track = iter
-) -> Draws:
-    """Draw from a posterior that is near a standard normal.
+def sample(log_prob: LogProb, shape: Sequence[int], *, options: SamplerOptions) -> Draws:
+    """Draw from a posterior that is close to a standard normal.
 
-    Args:
-        log_prob: log density, but for a constant.
-        shape: of one draw.
-        options: how long the chains run.
-        track: goes through the parts of the work and may show how far it is.
-
-    Returns:
-        Draws with values [num_draws, chains, *shape].
+    `log_prob` is its log density up to a constant, and `shape` that of one draw.
     """
     started = time.monotonic()
     kernel = _kernel(log_prob, shape, options)
-    # Far from each other, so that R-hat can tell whether they have met.
+    # Overdispersed, so that R-hat can detect chains that have not mixed.
     starts = np.random.default_rng([options.seed, 1]).normal(size=[options.chains, *shape])
     state = tf.constant(2.0 * starts, tf.float32)
     results = kernel.bootstrap_results(state)
     advance = tf.function(lambda *inputs: _advance(kernel, *inputs), autograph=False)
     total = options.num_warmup + options.num_draws
     parts = []
-    for segment in track(range(-(-total // SEGMENT))):
+    for segment in options.track(range(-(-total // SEGMENT))):
         seed = tf.constant([options.seed, segment], tf.int32)
         values, trace, results = advance(state, results, seed)
         state = values[-1]
@@ -88,38 +73,18 @@ def sample(
     )
 
 
-class RandomLength(tfp.mcmc.TransitionKernel):
-    """Hamiltonian Monte Carlo whose trajectories have a random length.
+class RandomLength(tfp.mcmc.HamiltonianMonteCarlo):
+    """Hamiltonian Monte Carlo with trajectories of random length.
 
-    A trajectory of fixed length can come back to where it started. This one is between one step
-    and half the period of a standard normal, drawn without a look at the state, so that each
-    step still leaves the posterior as it is.
-
-    Args:
-        inner_kernel: HamiltonianMonteCarlo with its parameters in its results.
+    A trajectory of fixed length can return to its start. This length is uniform between one
+    step and half the period of a standard normal. It does not depend on the state, so the
+    posterior stays invariant.
     """
-
-    def __init__(self, inner_kernel: tfp.mcmc.HamiltonianMonteCarlo) -> None:
-        self._inner = inner_kernel
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {"inner_kernel": self._inner}
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the posterior is what is left alone."""
-        return self._inner.is_calibrated
-
-    def bootstrap_results(self, init_state: tf.Tensor) -> Any:
-        """Return the state of the kernel before the first step."""
-        return self._inner.bootstrap_results(init_state)
 
     def one_step(
         self, current_state: tf.Tensor, previous_kernel_results: Any, seed: Any = None
     ) -> tuple[tf.Tensor, Any]:
-        """Return the end of a trajectory, if it is accepted, and the kernel's results."""
+        """Return the next state and the kernel's results."""
         length_seed, seed = tf.unstack(tf.random.split(seed, 2))
         accepted = previous_kernel_results.accepted_results
         most = tf.clip_by_value(np.pi / accepted.step_size, 1.0, MOST_LEAPFROGS)
@@ -127,21 +92,20 @@ class RandomLength(tfp.mcmc.TransitionKernel):
         leapfrogs = 1 + tf.cast(share * most, tf.int32)
         accepted = accepted._replace(num_leapfrog_steps=leapfrogs)
         results = previous_kernel_results._replace(accepted_results=accepted)
-        return self._inner.one_step(current_state, results, seed=seed)
+        return super().one_step(current_state, results, seed=seed)
 
 
 def _kernel(
     log_prob: LogProb, shape: Sequence[int], options: SamplerOptions
 ) -> tfp.mcmc.TransitionKernel:
-    size = int(np.prod(shape))
-    hmc = tfp.mcmc.HamiltonianMonteCarlo(
+    hmc = RandomLength(
         log_prob,
-        step_size=tf.constant(size**-0.25, tf.float32),
+        step_size=tf.constant(int(np.prod(shape)) ** -0.25, tf.float32),
         num_leapfrog_steps=tf.constant(1),
         store_parameters_in_results=True,
     )
     return tfp.mcmc.DualAveragingStepSizeAdaptation(
-        RandomLength(hmc),
+        hmc,
         num_adaptation_steps=int(0.8 * options.num_warmup),
         target_accept_prob=ACCEPTANCE,
     )
@@ -150,11 +114,11 @@ def _kernel(
 def _advance(
     kernel: tfp.mcmc.TransitionKernel, state: tf.Tensor, results: Any, seed: tf.Tensor
 ) -> Any:
-    """Return the values of SEGMENT more steps, a trace of each, and the kernel's results."""
+    """Return the values and traces of SEGMENT more steps, and the kernel's results."""
 
     def trace(_: tf.Tensor, results: Any) -> tuple[tf.Tensor, ...]:
         hmc = results.inner_results
-        diverged = ~(hmc.log_accept_ratio > -LARGEST_ENERGY)  # or not a number
+        diverged = ~(hmc.log_accept_ratio > -LARGEST_ENERGY)  # or NaN
         length = hmc.proposed_results.num_leapfrog_steps
         return results.new_step_size, length, hmc.is_accepted, diverged
 
@@ -170,20 +134,20 @@ def _advance(
 
 
 class Diagnostics(NamedTuple):
-    """Whether chains agree: the worst of all parameters."""
+    """Convergence diagnostics, the worst over all parameters."""
 
     r_hat: float
     ess: float  # effective sample size
 
 
 def diagnose(values: np.ndarray) -> Diagnostics:
-    """Return R-hat and effective sample size of draws [S, C, ...], four or more of each chain.
+    """Return R-hat and effective sample size of draws [S, C, ...], with S of at least 4.
 
-    R-hat is TFP's potential_scale_reduction of halves of chains: the variance over all draws by
-    the one within chains (others report its square root). Chains that do not move at all have
-    an infinite one.
+    R-hat is TFP's potential_scale_reduction of split chains: the total variance divided by the
+    variance within chains (others report its square root). It is infinite for chains that do
+    not move.
     """
-    # Around their mean, where numbers have most digits.
+    # Centred, because floating-point numbers are most precise near zero.
     values = np.asarray(values, np.float64)
     values = tf.constant(values - values.mean(axis=(0, 1)))
     r_hat = tfp.mcmc.potential_scale_reduction(values, split_chains=True).numpy()
@@ -191,8 +155,8 @@ def diagnose(values: np.ndarray) -> Diagnostics:
         values, filter_beyond_positive_pairs=True, cross_chain_dims=1
     ).numpy()
     worst = r_hat.max() if np.isfinite(r_hat).all() else np.inf
-    # Draws that swing to and fro estimate a mean better than independent ones, but short chains
-    # overdo it, up to a division by nothing: the limit is Stan's.
+    # Antithetic draws estimate a mean better than independent ones, but the estimate from short
+    # chains is far too high, up to a division by zero. The limit is Stan's.
     count = values.shape[0] * values.shape[1]
     limit = count * np.log10(count)
     ess = np.where(np.isnan(ess), 0.0, np.where((ess < 0) | (ess > limit), limit, ess))

@@ -1,12 +1,12 @@
 """Linear probes: Bayesian logistic and linear regression on standardised features.
 
-Weights have independent Gaussian priors. The posterior of linear regression is known. That of
-logistic regression is moved, stretched and turned until it is near a standard normal, which
-the sampler finds easy; that changes coordinates, not the posterior.
+Weights have independent Gaussian priors. The posterior of linear regression has a closed form.
+That of logistic regression is sampled in whitened coordinates u, in which it is close to a
+standard normal. This changes the coordinates, not the posterior.
 
-    X      features, standardised on what is learned from, and a column of ones     [N, P]
-    theta  weights and intercept, for each of M directions between classes          [P, M]
-    u      what is drawn: theta = centre + stretch u                                [P, M]
+    X      features, standardised on the training set, and a column of ones         [N, P]
+    theta  weights and intercept, for each of M contrasts between classes           [P, M]
+    u      whitened coordinates: theta = centre + stretch u                         [P, M]
 """
 
 import time
@@ -17,47 +17,47 @@ import tensorflow as tf
 
 from aevnmt_tf.probing import hmc_chains
 
-INTERCEPT_SCALE = 5.0  # of the intercept
-NOISE = (1.0, 1.0)  # shape and rate of the precision of a standardised target: Gamma(1, 1)
+INTERCEPT_SCALE = 5.0  # standard deviation of the prior of the intercept
+NOISE = (1.0, 1.0)  # Gamma prior of the precision of a standardised target: shape and rate
 
-_ASCENT = 200  # steps to the mode; near it is near enough
-_LARGEST = 3000  # side of a matrix that is inverted and multiplied with in every step
+_ASCENT = 200  # steps towards the mode, which need not be exact
+_LARGEST = 3000  # rows of the largest `stretch`, which is multiplied with in every step
 
 
 class Design(NamedTuple):
-    """How features become the rows of X."""
+    """The standardisation of features."""
 
     mean: np.ndarray  # [D]
     scale: np.ndarray  # [D]
 
     @classmethod
     def of(cls, features: np.ndarray) -> "Design":
-        """Return that of the features [N, D] to learn from; a constant one is left alone."""
+        """Return the standardisation of training features [N, D]; constants are not scaled."""
         features = np.asarray(features, np.float64)
         scale = features.std(axis=0)
         return cls(features.mean(axis=0), np.where(scale > 1e-8, scale, 1.0))
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
-        """Return features [N, D] -> X [N, P], P = D + 1."""
+        """Turn features [N, D] into X [N, P], P = D + 1."""
         x = (np.asarray(features, np.float64) - self.mean) / self.scale
         return np.concatenate([x, np.ones([len(x), 1])], axis=1)
 
 
 def prior_precisions(size: int, *, prior_scale: float) -> np.ndarray:
-    """Return one over the prior variances of D weights and the intercept: [P]."""
+    """Return the prior precisions of D weights and the intercept: [P]."""
     scales = np.append(np.full(size, prior_scale), INTERCEPT_SCALE)
     return scales**-2.0
 
 
 class Posterior(NamedTuple):
-    """Draws of a probe's parameters."""
+    """Posterior draws of a probe's parameters."""
 
     design: Design
-    weights: np.ndarray  # theta [S, C, P, M]; M is 1 for two classes and for a number
+    weights: np.ndarray  # theta [S, C, P, M]; M is 1 for two classes and for regression
     diagnostics: hmc_chains.Diagnostics
     draws: hmc_chains.Draws
-    log_variance: np.ndarray | None = None  # of the noise around a number [S, C]
-    unit: tuple[float, float] = (0.0, 1.0)  # mean and scale of a number
+    log_variance: np.ndarray | None = None  # of the noise of a regression [S, C]
+    unit: tuple[float, float] = (0.0, 1.0)  # mean and standard deviation of the targets
 
     def flat(self) -> np.ndarray:
         """Return theta as [S * C, P, M]."""
@@ -65,11 +65,11 @@ class Posterior(NamedTuple):
 
 
 def contrasts(num_classes: int) -> np.ndarray:
-    """Return what turns M columns of X theta into the logits of all classes: [num_classes, M].
+    """Return the matrix that turns M columns of X theta into the logits of K classes: [K, M].
 
-    Two classes: the first has the logit 0. More: M = num_classes - 1 orthonormal directions in
-    which the logits sum to 0. Adding the same to all logits changes no probability, so that the
-    data say nothing about the one direction that is left out.
+    Of two classes, the first has the logit 0. For more, the M = K - 1 orthonormal contrasts
+    make logits that sum to 0. The direction that is left out adds the same to all logits and
+    changes no probability.
     """
     if num_classes == 2:
         return np.array([[0.0], [1.0]])
@@ -84,27 +84,25 @@ def classify(
     num_classes: int,
     prior_scale: float,
     options: hmc_chains.SamplerOptions,
-    track: hmc_chains.Track = iter,
 ) -> Posterior:
-    """Return the posterior of logistic regression; of softmax regression for more classes.
+    """Return the posterior of logistic or, for more than two classes, softmax regression.
 
     theta ~ N(0, prior_scale^2), the intercept ~ N(0, INTERCEPT_SCALE^2)
     P(label) = softmax(X theta contrasts'), which is sigmoid(X theta) for two classes
 
     Args:
         features: [N, D].
-        labels: [N] numbers from 0 to num_classes - 1.
-        num_classes: two or more.
-        prior_scale: of the weights.
-        options: how long the chains run.
-        track: as in hmc_chains.sample.
+        labels: [N] class indices.
+        num_classes: Number of classes, at least two.
+        prior_scale: Standard deviation of the prior of a weight.
+        options: Number and length of the chains.
     """
     design = Design.of(features)
     x, y = design(features), np.eye(num_classes)[np.asarray(labels)]
     precisions = prior_precisions(x.shape[1] - 1, prior_scale=prior_scale)
     centre, stretch = _near_normal(x, y, precisions)
     log_prob = class_log_posterior(x, y, precisions, centre=centre, stretch=stretch)
-    draws = hmc_chains.sample(log_prob, centre.shape, options=options, track=track)
+    draws = hmc_chains.sample(log_prob, centre.shape, options=options)
     columns = np.moveaxis(draws.values, (2, 3), (0, 1)).reshape(len(stretch), -1)
     weights = (stretch @ columns).reshape(*centre.shape, *draws.values.shape[:2])
     weights = centre + np.moveaxis(weights, (0, 1), (2, 3))  # [S, C, P, M]
@@ -119,14 +117,14 @@ def class_log_posterior(
     centre: np.ndarray,
     stretch: np.ndarray,
 ) -> hmc_chains.LogProb:
-    """Return the log posterior of u [C, P, M] as a function for the sampler.
+    """Return the log posterior of u [C, P, M] as a function.
 
     Args:
         x: X [N, P].
-        y: a one in the column of the label, else zeros [N, K].
-        precisions: of the prior [P].
-        centre: of theta [P, M].
-        stretch: [P * M, P * M], or [P, P] for all directions alike.
+        y: One-hot labels [N, K].
+        precisions: Prior precisions [P].
+        centre: Centre of theta [P, M].
+        stretch: [P * M, P * M], or [P, P] if all contrasts share it.
     """
     directions, shape = contrasts(y.shape[1]), centre.shape
     x, y, prior, centre, stretch, directions = (
@@ -135,7 +133,7 @@ def class_log_posterior(
     )
 
     def log_prob(u: tf.Tensor) -> tf.Tensor:
-        # One product for all chains, and another one.
+        # Two matrix products for all chains together.
         columns = tf.reshape(tf.transpose(u, [1, 2, 0]), [stretch.shape[0], -1])
         theta = tf.reshape(stretch @ columns, [*shape, -1]) + centre[:, :, None]  # [P, M, C]
         products = x @ tf.reshape(theta, [shape[0], -1])  # [N, M * C]
@@ -158,10 +156,11 @@ def probabilities(products: np.ndarray) -> np.ndarray:
 def _near_normal(
     x: np.ndarray, y: np.ndarray, precisions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a centre [P, M] near the mode and a stretch: the posterior of u is near N(0, I).
+    """Return `centre` and `stretch`, so that the posterior of u is close to N(0, I).
 
-    The mode by steps that cannot go down: the log-likelihood has a curvature of at most X'X / 4
-    for two classes, X'X / 2 for more (Boehning, 1992). The curvature at the mode stretches.
+    The centre is near the mode, which is found by monotone steps: the curvature of the
+    log-likelihood is at most X'X / 4 for two classes, X'X / 2 for more (Boehning, 1992). The
+    curvature at the mode gives the stretch.
     """
     directions = contrasts(y.shape[1])
     bound = 0.25 if y.shape[1] == 2 else 0.5
@@ -180,9 +179,9 @@ def _near_normal(
 def _curvature(
     x: np.ndarray, shares: np.ndarray, directions: np.ndarray, precisions: np.ndarray
 ) -> np.ndarray:
-    """Return minus the second derivatives of the log posterior: [P * M, P * M].
+    """Return the negative Hessian of the log posterior [P * M, P * M].
 
-    Where that is too large, their mean over directions: [P, P].
+    If that is too large, return its mean over contrasts [P, P].
     """
     (size, count), prior = (x.shape[1], directions.shape[1]), np.diag(precisions)
     means = shares @ directions  # [N, M]
@@ -210,21 +209,16 @@ def regress(
     prior_scale: float,
     options: hmc_chains.SamplerOptions,
 ) -> Posterior:
-    """Return the posterior of linear regression: independent draws, because it is known.
+    """Return independent draws from the posterior of linear regression.
 
-    y = (number - mean) / standard deviation, of what is learned from
+    y = (number - mean) / standard deviation, on the training set
     1 / variance ~ Gamma(*NOISE)
     theta ~ N(0, prior_scale^2 variance), the intercept ~ N(0, INTERCEPT_SCALE^2 variance)
     y ~ N(X theta, variance)
 
-    The prior is conjugate: 1 / variance has a Gamma posterior, and theta, given the variance, a
-    normal one.
-
-    Args:
-        features: [N, D].
-        numbers: [N].
-        prior_scale: of the weights.
-        options: how many draws; the warm-up of chains is not needed.
+    The prior is conjugate: the posterior of 1 / variance is a Gamma distribution, and that of
+    theta given the variance is normal. The arguments are those of `classify`, with the numbers
+    [N] to predict; there is no warm-up.
     """
     started = time.monotonic()
     design = Design.of(features)

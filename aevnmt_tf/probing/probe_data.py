@@ -1,7 +1,7 @@
-"""What a probe learns from: sentences of several files, each with a label or a number.
+"""The data of a probe: sentences of several files, each with a label or a number.
 
-A set is NAME=PREFIX: the sentences of PREFIX.SRC (or of the file PREFIX), whose label is NAME.
-Files of labels or numbers have one per line, for the same line of the sentences.
+NAME=PREFIX means the sentences of PREFIX.SRC (or of the file PREFIX) with the label NAME. Files
+of labels or numbers are aligned with them line by line.
 """
 
 import dataclasses
@@ -21,77 +21,64 @@ TRANSLATION = "translation"  # back-translations are in PREFIX.translation.SRC
 
 @dataclasses.dataclass(frozen=True)
 class ProbeSet:
-    """A named file of sentences, and files with the same lines.
-
-    Attributes:
-        name: the label of its sentences, unless a file has others.
-        prefix: of its files.
-    """
+    """A data set: the prefix of its files, and its name, which is the default label."""
 
     name: str
     prefix: str
 
     @classmethod
     def parse(cls, word: str) -> "ProbeSet":
-        """Return the set of NAME=PREFIX, or of PREFIX, whose last part is the name then."""
+        """Parse NAME=PREFIX, or PREFIX alone, whose last part is then the name."""
         name, equals, prefix = word.partition("=")
         if not equals or "/" in name:  # a folder may have an = in its name
             name, prefix = Path(word).name, word
         if not name or not prefix:
             raise UserError(
-                f"{word!r} is no set: give NAME=PREFIX, such as news=data/news/dev."
+                f"{word!r} is not a data set: give NAME=PREFIX, such as news=data/news/dev."
             )
         return cls(name, prefix)
 
     def origin(self, lang: str) -> str:
-        """Return the prefix of the text that this is a version of, its folder resolved.
-
-        It is PREFIX for PREFIX.translation, and the set's own prefix otherwise.
-        """
+        """Return the absolute prefix of the original text: PREFIX for PREFIX.translation."""
         prefix = self.prefix.removesuffix(f".{lang}").removesuffix(f".{TRANSLATION}")
         folder, name = os.path.split(prefix)
         return os.path.join(os.path.realpath(folder), name)
 
     def back_translated(self, lang: str) -> "ProbeSet":
-        """Return the set of its back-translations, PREFIX.translation.LANG."""
+        """Return the set of back-translations, PREFIX.translation.LANG."""
         prefix = f"{self.prefix}.{TRANSLATION}"
         path = f"{prefix}.{lang}"
         if not Path(path).is_file() and not Path(f"{path}.gz").is_file():
             raise UserError(
-                f"there are no back-translations {path}: make them with aevnmt translate and a "
-                f"model from the target to {lang}."
+                f"there are no back-translations {path}: create them with aevnmt translate and "
+                f"a model that translates into {lang}."
             )
         return ProbeSet(self.name, prefix)
 
     def read(self, lang: str) -> text_files.TextLines:
-        """Return the lines of PREFIX.LANG, plain or .gz, or else of the file PREFIX."""
+        """Return the lines of PREFIX.LANG, plain or .gz, or of the file PREFIX."""
         with_language = f"{self.prefix}.{lang}"
         names = (with_language, f"{with_language}.gz", self.prefix)
         for path in names:
             if Path(path).is_file():
                 return text_files.read_lines(path)
-        raise UserError(f"there is no file {' and no file '.join(names)}: check --data.")
+        raise UserError(f"none of the files {', '.join(names)} exists: check --data.")
 
 
 @dataclasses.dataclass
 class ProbeSentences:
-    """Sentences in the order of their files; all columns have N values.
+    """N sentences in the order of their files, and N values per column.
 
-    Attributes:
-        texts: the sentences.
-        sets: the name of each one's set.
-        lines: each one's line in its file, from 1.
-        origins: equal for a sentence and its back-translation.
-        columns: further ones by name, such as label and reference.
-        left_out: how many lines were empty.
+    Origins are equal for a sentence and its back-translation. Further columns, such as label
+    and reference, are stored by name.
     """
 
     texts: list[str] = dataclasses.field(default_factory=list)
-    sets: list[str] = dataclasses.field(default_factory=list)
-    lines: list[int] = dataclasses.field(default_factory=list)
+    sets: list[str] = dataclasses.field(default_factory=list)  # names
+    lines: list[int] = dataclasses.field(default_factory=list)  # line numbers, from 1
     origins: list[tuple[str, int]] = dataclasses.field(default_factory=list)
     columns: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
-    left_out: int = 0
+    left_out: int = 0  # number of empty lines
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -105,15 +92,15 @@ def read(
     max_lines: int,
     seed: int,
 ) -> ProbeSentences:
-    """Read sentences and the columns beside them.
+    """Read sentences and their further columns.
 
     Args:
-        sets: whose sentences are read.
-        lang: ends the names of the files of sentences.
-        beside: for each set, paths by column name: files with the same lines.
-        max_lines: of each set, drawn at random, the same of a text and of its back-translation;
-            0: all.
-        seed: of what is drawn.
+        sets: The data sets.
+        lang: The language of the sentences.
+        beside: For each set, the files of its columns by name.
+        max_lines: Number of lines per set, drawn at random, and the same from a text and its
+            back-translation; 0: all.
+        seed: Random seed.
     """
     found = ProbeSentences()
     origins = [one.origin(lang) for one in sets]
@@ -122,7 +109,7 @@ def read(
         columns = {name: _column(path, source, name=name) for name, path in paths.items()}
         rows = [row for row, text in enumerate(source) if text.strip()]
         if not rows:
-            raise UserError(f"{source.name} has no sentence: give a file with some text.")
+            raise UserError(f"{source.name} has no sentences: give a file with text.")
         found.left_out += len(source) - len(rows)
         if 0 < max_lines < len(rows):
             dice = np.random.default_rng([seed, 5, origins.index(origin)])
@@ -138,34 +125,30 @@ def read(
 
 
 def _column(path: str, source: text_files.TextLines, *, name: str) -> list[Any]:
-    """Return the labels, numbers or references of a file, one for each line of the source."""
+    """Return the labels, numbers or references of a file, one per line of the source."""
     lines = text_files.read_lines(path)
     if len(lines) != len(source):
         raise UserError(
-            f"{lines.name} has {len(lines)} lines but {source.name} has {len(source)}: a "
-            f"{name} is on the line of its sentence."
+            f"{lines.name} has {len(lines)} lines but {source.name} has {len(source)}: give "
+            f"one {name} per sentence."
         )
-    convert = {"label": _label, "number": _number}.get(name, lambda line: line)
-    found = []
+    if name == "reference":
+        return list(lines)
+    found: list[Any] = []
     for number, line in enumerate(lines, 1):
-        try:
-            found.append(convert(line))
-        except ValueError as error:
-            raise UserError(f"{lines.name}, line {number}: {error}.") from None
+        where = f"{lines.name}, line {number}"
+        value = line.strip() if name == "label" else _number(line)
+        if value == "":
+            raise UserError(f"{where}: the label is missing; give one per line.")
+        if value is None:
+            raise UserError(f"{where}: {line!r} is not a number.")
+        found.append(value)
     return found
 
 
-def _label(line: str) -> str:
-    if not line.strip():
-        raise ValueError("a label is missing; give one per line")
-    return line.strip()
-
-
-def _number(line: str) -> float:
+def _number(line: str) -> float | None:
     try:
         value = float(line)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{line!r} is not a number")
-    return value
+        return None
+    return value if math.isfinite(value) else None

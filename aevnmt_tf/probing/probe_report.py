@@ -1,4 +1,4 @@
-"""What probes found: a table, JSON, a picture, and files for TensorBoard's projector."""
+"""The report of a probe: a table, JSON, a plot, and files for TensorBoard's projector."""
 
 import dataclasses
 import math
@@ -8,39 +8,30 @@ import numpy as np
 
 from aevnmt_tf.cli import tables
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.probing.comparison import ProbeResult, ProbeTask
+from aevnmt_tf.probing.comparison import ProbeResult
 from aevnmt_tf.probing.features import Features
 from aevnmt_tf.probing.probe_data import ProbeSentences
 from aevnmt_tf.probing.probe_request import ProbeRequest
+from aevnmt_tf.probing.probe_task import ProbeTask
 
 NOTHING = "-"
-# What the JSON repeats of the request.
+# Options that the JSON repeats.
 SETTINGS = (
-    *("model", "checkpoint", "data", "labels", "target", "quality_of", "baseline_model"),
-    *("held_out", "max_lines", "prior_scale", "chains", "num_warmup", "num_draws", "seed"),
+    *("model", "checkpoint", "data", "labels", "quality_of", "baseline_model"),
+    *("max_lines", "prior_scale", "chains", "num_warmup", "num_draws", "seed"),
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class ProbeReport:
-    """All that was found.
-
-    Attributes:
-        request: what was asked for.
-        sentences: that were read.
-        task: what was predicted of them.
-        z: the first kind of features.
-        origin: which distribution z is from.
-        results: of each kind of features, baselines last.
-        seconds: that it took.
-    """
+    """The results of a probe."""
 
     request: ProbeRequest
     sentences: ProbeSentences
     task: ProbeTask
-    z: Features
-    origin: str
-    results: list[ProbeResult]
+    z: Features  # the first kind of features
+    origin: str  # the distribution that z comes from
+    results: list[ProbeResult]  # one per kind of features, baselines last
     seconds: float
 
     def show(self) -> None:
@@ -55,7 +46,7 @@ class ProbeReport:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that was found, for JSON: unrounded, and null for what is infinite."""
+        """Return all results for JSON, unrounded; infinite values are null."""
         task, sentences = self.task, self.sentences
         places = np.flatnonzero(task.held_out).tolist()
         return {
@@ -79,7 +70,7 @@ class ProbeReport:
         }
 
     def write(self) -> None:
-        """Write the files that were asked for."""
+        """Write the plot and the projector's files, if requested."""
         if self.request.plot:
             from aevnmt_tf.plots import figures, probe_plot
 
@@ -88,7 +79,7 @@ class ProbeReport:
             self._write_projector(self.request.projector)
 
     def _write_projector(self, folder: str) -> None:
-        """Write the vectors of all sentences, with what is known of each."""
+        """Write the vectors and metadata of all sentences."""
         from aevnmt_tf.plots import projector
 
         metadata = {
@@ -106,7 +97,7 @@ class ProbeReport:
 
 
 def _row(result: ProbeResult) -> list[str]:
-    """Return the cells of a result: its main measure in full, of others the averaged one."""
+    """Return the cells of a result: the main measure in full, others averaged over draws."""
     measure, *others = result.measures.values()
     interval = averaged = r_hat = ess = seconds = NOTHING
     if result.posterior is not None:
@@ -143,7 +134,7 @@ def _result(result: ProbeResult, task: ProbeTask) -> dict[str, Any]:
         found |= dict(zip(names, result.predictions.tolist(), strict=True))
     else:
         chosen = result.predictions.argmax(axis=1)
-        # How many sentences of each class (row) were taken for each class (column).
+        # Rows are true classes, columns predicted ones.
         confusion = np.zeros([len(task.classes)] * 2, int)
         np.add.at(confusion, (task.test, chosen), 1)
         found["confusion"] = confusion.tolist()

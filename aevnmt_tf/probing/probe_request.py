@@ -1,14 +1,15 @@
-"""What is asked of a probe, and the defaults of the command."""
+"""The options of a probe and their defaults."""
 
 import dataclasses
 import functools
 import os
+from collections.abc import Iterator
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.settings import check_options, option
 
 FEATURES = ("mean", "sample", "both")
-QUALITY = ("chrf", "meteor")  # scores of single sentences
+QUALITY = ("chrf", "meteor")  # sentence-level scores
 QUALITY_OF = ("translations", "back_translations")
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -19,19 +20,12 @@ _text = functools.partial(option, str, None)
 
 @dataclasses.dataclass(frozen=True)
 class ProbeRequest:
-    """What is asked of a probe; the other fields are the flags of the command.
+    """The options of a probe, which are the flags of the command."""
 
-    Attributes:
-        model: the run whose z is probed.
-        data: words NAME=PREFIX.
-        checkpoint: of the run; None: the one that translate takes.
-        labels: files of labels, one for each of data; None: the names are the labels.
-    """
-
-    model: str
-    data: list[str]
-    checkpoint: str | None = None
-    labels: list[str] | None = None
+    model: str  # run whose z is probed
+    data: list[str]  # NAME=PREFIX
+    checkpoint: str | None = None  # None: as in translate
+    labels: list[str] | None = None  # one file per data set; None: the names are the labels
     target: str | None = _text(
         "predict a number instead of a label: length (subwords), chrf, meteor, or a file with "
         "one number per line"
@@ -66,41 +60,41 @@ class ProbeRequest:
 
     def __post_init__(self) -> None:
         check_options(self)
-        count = len(self.labels or ())
-        plot, projector, target = self.plot or "", self.projector or "", self.target or ""
-        wrong = {
-            "--labels are of classes and --target of numbers: give one of the two.": (
-                self.target and self.labels
-            ),
-            f"there are {count} --labels for {len(self.data)} --data: give one file of labels "
-            "for each, in their order.": self.labels and count != len(self.data),
-            "a --target FILE has the numbers of one set: give one --data.": (
-                self.target_is_file and len(self.data) > 1
-            ),
-            f"--target {target} is no file: give length, chrf, meteor, or a file with one "
-            "number per line.": self.target_is_file and not os.path.isfile(target),
-            f"{plot} is no picture: --plot ends in .png, .pdf or .svg.": (
-                self.plot and not plot.endswith(PICTURES)
-            ),
-            f"{projector} is no folder: give another --projector.": os.path.isfile(projector),
-        }
-        # What would change nothing is refused.
-        is_meteor = target == "meteor"
+        for sentence in self._faults():
+            raise UserError(sentence)
+
+    def _faults(self) -> Iterator[str]:
+        """Yield what is wrong with the options, one sentence each."""
+        target, count = self.target or "", len(self.labels or ())
+        if self.target and self.labels:
+            yield "--labels is for classes and --target for numbers: give only one of them."
+        if self.labels and count != len(self.data):
+            yield f"{count} --labels do not match {len(self.data)} --data: give one for each."
+        if self.target_is_file and len(self.data) > 1:
+            yield "--target FILE has the numbers of one data set: give one --data."
+        if self.target_is_file and not os.path.isfile(target):
+            yield (
+                f"--target {target} does not exist: give length, chrf, meteor, or a file with "
+                "one number per line."
+            )
+        if self.plot and not self.plot.endswith(PICTURES):
+            yield f"--plot {self.plot} is not an image file: use .png, .pdf or .svg."
+        if os.path.isfile(self.projector or ""):
+            yield f"--projector {self.projector} is a file: give a folder."
+        # An option without effect is an error.
         used = {
             "quality_of": (self.is_quality, "--target chrf or meteor"),
             "search": (self.is_quality and not self.is_back, "--quality_of translations"),
-            "meteor_jar": (is_meteor, "--target meteor"),
-            "java": (is_meteor, "--target meteor"),
+            "meteor_jar": (target == "meteor", "--target meteor"),
+            "java": (target == "meteor", "--target meteor"),
         }
         for name, (is_used, what) in used.items():
-            is_idle = getattr(self, name) is not None and not is_used
-            wrong[f"--{name} is for {what}: leave it out, or give that."] = is_idle
+            if getattr(self, name) is not None and not is_used:
+                yield f"--{name} only has an effect with {what}: omit it, or add that."
         for name in ("plot", "projector"):
             folder = os.path.dirname(os.path.abspath(getattr(self, name) or "."))
-            wrong[f"there is no folder {folder} for --{name}."] = not os.path.isdir(folder)
-        for sentence, is_wrong in wrong.items():
-            if is_wrong:
-                raise UserError(sentence)
+            if not os.path.isdir(folder):
+                yield f"there is no folder {folder} for --{name}."
 
     @property
     def target_is_file(self) -> bool:
@@ -114,5 +108,5 @@ class ProbeRequest:
 
     @property
     def is_back(self) -> bool:
-        """Whether the sentences are back-translations, which are scored."""
+        """Whether back-translations are scored."""
         return self.quality_of == "back_translations"

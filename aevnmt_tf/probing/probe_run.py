@@ -1,4 +1,4 @@
-"""One probe from beginning to end: sentences, what to predict of them, features, results."""
+"""One probe from beginning to end: sentences, task, features, results."""
 
 import os
 import time
@@ -13,11 +13,12 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import metrics
 from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.hparams import Hparams
-from aevnmt_tf.probing import comparison, features, hmc_chains, probe_data
-from aevnmt_tf.probing.comparison import ProbeResult, ProbeTask
+from aevnmt_tf.probing import comparison, features, hmc_chains, probe_data, probe_task
+from aevnmt_tf.probing.comparison import ProbeResult
 from aevnmt_tf.probing.probe_data import ProbeSentences, ProbeSet
 from aevnmt_tf.probing.probe_report import ProbeReport
 from aevnmt_tf.probing.probe_request import ProbeRequest
+from aevnmt_tf.probing.probe_task import ProbeTask
 from aevnmt_tf.text import subwords
 from aevnmt_tf.translator import Decoding, Translator
 
@@ -25,12 +26,7 @@ Report = Callable[[str], object]
 
 
 def run(request: ProbeRequest, *, report: Report) -> ProbeReport:
-    """Probe z and its baselines, and write the files that are asked for.
-
-    Args:
-        request: what is wanted.
-        report: called with sentences about the progress.
-    """
+    """Probe z and the baselines, and write the requested files; report the progress."""
     started = time.monotonic()
     translator = translators.load(request.model, checkpoint=request.checkpoint)
     features.check_has_z(translator, request.model)
@@ -39,7 +35,7 @@ def run(request: ProbeRequest, *, report: Report) -> ProbeReport:
     task = make_task(request, translator, sentences)
     _say_task(sentences, task, report)
     origin = features.z_origin(translator)
-    report(f"z is from {origin}")
+    report(f"z comes from {origin}")
     results, z = [], None
     for found in all_features(request, translator, baseline, sentences):
         z = z or found  # the first is z
@@ -57,20 +53,20 @@ def _load_baseline(request: ProbeRequest, translator: Translator) -> Translator:
     if baseline.hp.src != translator.hp.src:
         raise UserError(
             f"{request.baseline_model} reads {baseline.hp.src} and {request.model} reads "
-            f"{translator.hp.src}: a baseline reads the same sentences."
+            f"{translator.hp.src}: give a baseline with the same source language."
         )
     return baseline
 
 
 def _say_task(sentences: ProbeSentences, task: ProbeTask, report: Report) -> None:
-    learned, tested = len(task.train), len(task.test)
-    words = f"{len(sentences)} sentences, {learned} to learn from and {tested} held out"
+    words = f"{len(sentences)} sentences, {len(task.train)} for training and "
+    words += f"{len(task.test)} held out"
     counts = task.counts()
     if counts is not None:
         parts = (f"{name} {sum(n.values())}" for name, n in counts.items())
         words += f" ({', '.join(parts)})"
     if sentences.left_out:
-        words += f"; empty lines left out: {sentences.left_out}"
+        words += f"; {sentences.left_out} empty lines skipped"
     report(words)
 
 
@@ -78,15 +74,13 @@ def _learn(
     found: features.Features, task: ProbeTask, request: ProbeRequest, report: Report
 ) -> ProbeResult:
     options = hmc_chains.SamplerOptions(
-        request.chains, request.num_warmup, request.num_draws, request.seed
+        request.chains,
+        request.num_warmup,
+        request.num_draws,
+        request.seed,
+        track=lambda segments: progress.track(segments, f"sampling, {found.name}"),
     )
-    result = comparison.learn(
-        found,
-        task,
-        options=options,
-        prior_scale=request.prior_scale,
-        track=lambda items: progress.track(items, f"sampling, {found.name}"),
-    )
+    result = comparison.learn(found, task, options=options, prior_scale=request.prior_scale)
     if result.posterior is not None:
         seconds = f"{result.posterior.draws.seconds:.1f} s"
         r_hat = f"R-hat {result.posterior.diagnostics.r_hat:.3f}"
@@ -97,7 +91,7 @@ def _learn(
 
 
 def read_sentences(request: ProbeRequest, hp: Hparams) -> ProbeSentences:
-    """Read the sentences of a model's source language, and what is known of each."""
+    """Read the sentences in the source language, and their labels, numbers or references."""
     sets = [ProbeSet.parse(word) for word in request.data]
     beside: list[dict[str, str]] = [{} for _ in sets]
     if request.labels:
@@ -110,8 +104,9 @@ def read_sentences(request: ProbeRequest, hp: Hparams) -> ProbeSentences:
         beside = [{"reference": f"{one.prefix}.{lang}"} for one in sets]
         if request.is_back:
             sets = [one.back_translated(hp.src) for one in sets]
-    limits = {"max_lines": request.max_lines, "seed": request.seed}
-    return probe_data.read(sets, lang=hp.src, beside=beside, **limits)
+    return probe_data.read(
+        sets, lang=hp.src, beside=beside, max_lines=request.max_lines, seed=request.seed
+    )
 
 
 def _programs(request: ProbeRequest, hp: Hparams) -> Programs:
@@ -123,26 +118,25 @@ def _programs(request: ProbeRequest, hp: Hparams) -> Programs:
 def make_task(
     request: ProbeRequest, translator: Translator, sentences: ProbeSentences
 ) -> ProbeTask:
-    """Return what is to be predicted of the sentences."""
+    """Return the task that the request asks for."""
     texts, target = sentences.texts, request.target
-    split: dict[str, Any] = {"share": request.held_out, "seed": request.seed}
-    split["origins"] = sentences.origins
+    split = {"share": request.held_out, "seed": request.seed, "origins": sentences.origins}
     if target is None:
         labels = sentences.columns.get("label", sentences.sets)
-        return comparison.class_task(texts, labels, **split)
+        return probe_task.class_task(texts, labels, **split)
     if target == "length":
         numbers = features.lengths(translator, texts)
     elif request.is_quality:
         numbers = quality(request, translator, sentences)
     else:
         target, numbers = os.path.basename(target), sentences.columns["number"]
-    return comparison.number_task(texts, numbers, name=target, **split)
+    return probe_task.number_task(texts, numbers, name=target, **split)
 
 
 def quality(
     request: ProbeRequest, translator: Translator, sentences: ProbeSentences
 ) -> list[float]:
-    """Return the score of each sentence's translation, or of a sentence that is one."""
+    """Return the score of each translation, or of each sentence if it is one itself."""
     texts = sentences.texts
     if not request.is_back:
         changes: dict[str, Any] = {} if request.search is None else {"search": request.search}
@@ -151,7 +145,7 @@ def quality(
         tracked = progress.track(results, "translating", total=len(texts))
         texts = [result.translations[0].text for result in tracked]
     references = sentences.columns["reference"]
-    # The files may be in subwords; translations are not.
+    # Files may be in subwords, translations are not.
     option = translator.hp.subword_option
     texts, references = (subwords.join(side, option) for side in (texts, references))
     if request.target == "meteor":
@@ -165,13 +159,12 @@ def all_features(
     baseline: Translator | None,
     sentences: ProbeSentences,
 ) -> Iterator[features.Features]:
-    """Yield the kinds of features: z, the encoder of a baseline, random numbers."""
+    """Yield the kinds of features: z, encoder states of a baseline, random numbers."""
     texts, seed = sentences.texts, request.seed
     yield from features.z_features(translator, texts, kind=request.features, seed=seed)
     if baseline is not None:
         name = f"encoder average ({baseline.hp.model_type})"
         values = features.encoder_average(baseline, texts)
         yield features.Features(name, values, is_baseline=True)
-    # Standard normal numbers know nothing of the sentences.
     noise = np.random.default_rng([seed, 7]).normal(size=[len(texts), translator.hp.z_dim])
     yield features.Features("random", noise, is_baseline=True)

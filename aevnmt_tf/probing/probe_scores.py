@@ -1,4 +1,4 @@
-"""How good a probe is on held-out sentences, and how sure that is."""
+"""Scores of a probe on held-out sentences, with credible intervals."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -7,28 +7,22 @@ import numpy as np
 
 from aevnmt_tf.probing import linear_models
 
-LOW, HIGH = 0.025, 0.975  # ends of a 95 % credible interval
-_MOST_NUMBERS = 4_000_000  # logits at a time
+LOW, HIGH = 0.025, 0.975  # quantiles of a 95 % credible interval
+_MOST_NUMBERS = 4_000_000  # in memory at a time
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One number of a probe.
+    """A score with its 95 % intervals.
 
-    Attributes:
-        mean: over posterior draws.
-        low: end of the 95 % interval of posterior draws: what the weights leave open.
-        high: its other end.
-        averaged: of the predictions that are averaged over draws.
-        new_low: end of the 95 % interval for new sentences of the same kind, which also knows
-            how few were held out; None where that is not estimated.
-        new_high: its other end.
+    `low` and `high` are over posterior draws: uncertainty about the weights. `new_low` and
+    `new_high` are for new sentences: they also account for the size of the held-out set.
     """
 
-    mean: float
+    mean: float  # over posterior draws
     low: float
     high: float
-    averaged: float
+    averaged: float  # score of the predictions averaged over draws
     new_low: float | None = None
     new_high: float | None = None
 
@@ -36,7 +30,7 @@ class Measure:
     def of(
         cls, draws: np.ndarray, *, averaged: float, new: np.ndarray | None = None
     ) -> "Measure":
-        """Return that of a value per posterior draw [M], and values for new sentences [any]."""
+        """Summarise a score per posterior draw [M], and simulated scores on new sentences."""
         low, high = np.quantile(draws, [LOW, HIGH]).tolist()
         new_ends = (None, None) if new is None else np.quantile(new, [LOW, HIGH]).tolist()
         return cls(float(np.mean(draws)), low, high, float(averaged), *new_ends)
@@ -48,17 +42,17 @@ Scored = tuple[dict[str, Measure], np.ndarray]  # measures by name, and predicti
 def class_scores(
     posterior: linear_models.Posterior, features: np.ndarray, labels: np.ndarray, *, seed: int
 ) -> Scored:
-    """Return accuracy and log-likelihood of a probe of classes, with its predictions.
+    """Return the scores of a classifier on held-out sentences, and its predictions.
 
     Args:
-        posterior: of linear_models.classify.
-        features: [N, D], held out.
-        labels: [N] numbers of classes.
-        seed: of the draws for new sentences.
+        posterior: Result of linear_models.classify.
+        features: [N, D].
+        labels: [N] class indices.
+        seed: Seed of the interval for new sentences.
 
     Returns:
-        Measures by name (accuracy, log_likelihood: nats per sentence) and P(class) averaged
-        over draws [N, number of classes].
+        Measures accuracy and log_likelihood (nats per sentence), and P(class) averaged over
+        draws [N, K].
     """
     x, theta = posterior.design(features), posterior.flat()
     parts = _parts(theta, len(x) * (theta.shape[-1] + 1))
@@ -70,17 +64,14 @@ def class_scores(
 def majority_scores(
     train_labels: np.ndarray, labels: np.ndarray, *, num_classes: int, seed: int
 ) -> Scored:
-    """Return class_scores of the most frequent class, and of frequencies as probabilities.
-
-    One is added to each count, so that no class is impossible.
-    """
+    """Return class_scores of the class frequencies, with add-one smoothing."""
     counts = np.bincount(train_labels, minlength=num_classes) + 1.0
     shares = np.tile(counts / counts.sum(), [1, len(labels), 1])
     return _class_scores([shares], labels, seed=seed)
 
 
 def _class_scores(parts: Iterable[np.ndarray], labels: np.ndarray, *, seed: int) -> Scored:
-    """Return the scores of P(class), some draws at a time [m, N, number of classes]."""
+    """Return the scores of P(class) [m, N, K], a part of the draws at a time."""
     labels = np.asarray(labels)
     rows = np.arange(len(labels))
     hits, likelihoods, total = [], [], np.zeros(1)
@@ -92,7 +83,7 @@ def _class_scores(parts: Iterable[np.ndarray], labels: np.ndarray, *, seed: int)
     averaged = total / len(correct)  # [N, K]
     dice = np.random.default_rng([seed, 3])
     some = np.tile(correct, -(-1000 // len(correct)))
-    # The held-out sentences are a sample of what there is: a uniform prior on the accuracy.
+    # The held-out sentences are a sample: the posterior of the accuracy under a uniform prior.
     new = dice.beta(1 + some, 1 + len(labels) - some)
     right = np.mean(averaged.argmax(axis=1) == labels)
     likelihood = np.mean(_log(averaged[rows, labels]))
@@ -105,17 +96,13 @@ def _class_scores(parts: Iterable[np.ndarray], labels: np.ndarray, *, seed: int)
 def number_scores(
     posterior: linear_models.Posterior, features: np.ndarray, numbers: np.ndarray, *, seed: int
 ) -> Scored:
-    """Return R^2, error and log-likelihood of a probe of numbers, with its predictions.
+    """Return the scores of a regression on held-out sentences, and its predictions.
 
-    Args:
-        posterior: of linear_models.regress.
-        features: [N, D], held out.
-        numbers: [N].
-        seed: of the draws for new sentences.
+    The arguments are those of class_scores, with the numbers [N] to predict.
 
     Returns:
-        Measures by name (r2, rmse, log_likelihood: nats per sentence) and predictions:
-        their mean and the two ends of the interval in which a sentence's number is, [3, N].
+        Measures r2, rmse and log_likelihood (nats per sentence), and predictions with the ends
+        of their 95 % intervals [3, N].
     """
     assert posterior.log_variance is not None
     mean, scale = posterior.unit
@@ -130,7 +117,7 @@ def number_scores(
 
 
 def mean_scores(train_numbers: np.ndarray, numbers: np.ndarray, *, seed: int) -> Scored:
-    """Return number_scores of the mean of the numbers that are learned from."""
+    """Return number_scores of the mean of the training numbers."""
     mean, deviation = float(np.mean(train_numbers)), float(np.std(train_numbers)) or 1.0
     predicted = np.full([1000, len(numbers)], mean)
     return _number_scores([(predicted, np.full(1000, deviation))], numbers, seed=seed)
@@ -139,17 +126,19 @@ def mean_scores(train_numbers: np.ndarray, numbers: np.ndarray, *, seed: int) ->
 def _number_scores(
     parts: Iterable[tuple[np.ndarray, np.ndarray]], numbers: np.ndarray, *, seed: int
 ) -> Scored:
-    """Return the scores of predictions [m, N] with deviations [m], some draws at a time."""
+    """Return the scores of predictions [m, N] with deviations [m], a part at a time."""
     numbers = np.asarray(numbers, np.float64)
     dice = np.random.default_rng([seed, 4])
     r2, rmse, log, new, means, observed, likelihood = [], [], [], [], [], [], 0.0
     for predicted, deviation in parts:
         squares = (numbers - predicted) ** 2
-        logs = _log_normal(squares, deviation[:, None])
+        logs = -0.5 * squares / deviation[:, None] ** 2 - np.log(deviation[:, None])
+        logs -= 0.5 * np.log(2 * np.pi)  # log N(number; predicted, deviation^2)
         r2.append(_r2(squares, numbers))
         rmse.append(np.sqrt(squares.mean(axis=1)))
         log.append(logs.mean(axis=1))
-        new.append(_new_r2(squares, numbers, dice))
+        # The Bayesian bootstrap of sentences (Rubin, 1981).
+        new.append(_r2(squares, numbers, dice.exponential(size=squares.shape)))
         likelihood = likelihood + np.exp(logs).sum(axis=0)
         means.append(predicted)
         observed.append(predicted + deviation[:, None] * dice.normal(size=squares.shape))
@@ -165,7 +154,7 @@ def _number_scores(
 
 
 def _parts(values: np.ndarray, numbers: int) -> list[np.ndarray]:
-    """Return values [M, ...] in parts, so that `numbers` for each of them fit into memory."""
+    """Split values [M, ...] into parts, so that `numbers` per value fit into memory."""
     return np.array_split(values, -(-len(values) * numbers // _MOST_NUMBERS))
 
 
@@ -173,20 +162,10 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(values, 1e-300))
 
 
-def _log_normal(squares: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Return log N(y; prediction, deviation^2) of squared errors."""
-    return -0.5 * squares / deviation**2 - np.log(deviation) - 0.5 * np.log(2 * np.pi)
-
-
 def _r2(
     squares: np.ndarray, numbers: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return 1 - squared errors [m, N] / squared distances of numbers [N] to the mean: [m]."""
+    """Return R^2 [m] of squared errors [m, N] for numbers [N]."""
     mean = np.average(np.broadcast_to(numbers, squares.shape), axis=1, weights=weights)
     spread = np.average((numbers - mean[:, None]) ** 2, axis=1, weights=weights)
     return 1.0 - np.average(squares, axis=1, weights=weights) / np.maximum(spread, 1e-300)
-
-
-def _new_r2(squares: np.ndarray, numbers: np.ndarray, dice: np.random.Generator) -> np.ndarray:
-    """Return R^2 [m] on sentences weighted at random: the Bayesian bootstrap (Rubin, 1981)."""
-    return _r2(squares, numbers, dice.exponential(size=squares.shape))

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from aevnmt_tf.experiments import experiment_plan as plans
-from aevnmt_tf.experiments.jobs import TESTS, checksums
 from aevnmt_tf.experiments.plan_runs import PlanRuns
+from aevnmt_tf.experiments.planned_run import TESTS
 
 
 @pytest.fixture
@@ -35,9 +35,10 @@ def write_plan(tmp_path):
 def make_runs(write_plan, tmp_path):
     """Runs of a plan that is written for them."""
 
-    def make(*, overrides=None, seeds=None, **changes):
+    def make(*, overrides=None, seeds=None, only=None, **changes):
         plan = plans.read(write_plan(**changes))
-        return PlanRuns(plan, tmp_path / "runs", overrides=overrides, seeds=seeds)
+        folders = (tmp_path / "runs", tmp_path / "out")
+        return PlanRuns(plan, *folders, overrides=overrides or {}, seeds=seeds, only=only)
 
     return make
 
@@ -70,7 +71,7 @@ def finish(tmp_path):
             kept = {
                 "prefix": prefix,
                 "weights": weights,
-                "files": checksums(prefix, run),
+                "files": run.checksums(prefix),
                 "scores": {
                     metric: {"score": value, "signature": f"{metric}|sig"}
                     for metric, value in scores.items()

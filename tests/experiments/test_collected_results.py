@@ -1,6 +1,5 @@
 """What results.json says of the runs."""
 
-from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.experiments import collected_results
 
 GRID = {
@@ -25,6 +24,6 @@ def test_times_and_signatures_are_of_all_runs(make_runs, finish, tmp_path):
         finish(run, bleu=dropout, seconds=seconds, tests=tests)
     path = run.folder / "tests" / "news.json"
     path.write_text(path.read_text().replace("bleu|sig", "bleu|other"))
-    found = collected_results.collect(runs, programs=Programs(), provenance={})
+    found = collected_results.collect(runs, provenance={})
     assert found["signatures"] == {"bleu": "bleu|sig; bleu|other"}
     assert found["trained_runs"] == 3 and found["wall_time_seconds"] == 70.0

@@ -134,7 +134,7 @@ def test_shipped_plans_are_good(path, tmp_path):
     assert plan.note and plan.out_dir
     for system in plan.systems.values():
         assert system.hparams.is_file()
-    runs = PlanRuns(plan, tmp_path)
+    runs = PlanRuns(plan, tmp_path, tmp_path)
     runs.check()  # all settings load, directions fit
     for system in plan.systems.values():
         hp = runs.run(system, seed=1, point=(runs.points(system) or [{}])[0]).hp
@@ -154,7 +154,7 @@ def test_the_papers_plans_are_all_there_and_share_runs():
     assert {plan.runs_dir for plan in shared} == {"runs/paper"}
     settings: dict[str, hparams.Hparams] = {}
     for plan in shared:
-        runs = PlanRuns(plan, Path("runs/paper"))
+        runs = PlanRuns(plan, Path("runs/paper"), Path("out"))
         for system in plan.systems.values():
             hp = runs.run(system, seed=1, point={}).hp
             assert settings.setdefault(system.name, hp) == hp, system.name
@@ -174,7 +174,7 @@ def test_the_paper_learns_its_text_models_from_all_bilingual_text_and_german():
         plan = plans.read(path)
         if plan.runs_dir != "runs/paper":
             continue
-        runs = PlanRuns(plan, Path(plan.runs_dir))
+        runs = PlanRuns(plan, Path(plan.runs_dir), Path("out"))
         hp = runs.shared_settings
         assert set(hp.train_prefix) == {"data/news-commentary/train", "data/iwslt14/train"}
         assert (hp.text_pipeline, hp.vocab_size, hp.share_vocab) == ("moses", 32000, False)

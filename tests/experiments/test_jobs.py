@@ -1,11 +1,11 @@
 """Jobs come after what they need, and know what is done."""
 
+import dataclasses
 import json
 
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.experiments import jobs
 from aevnmt_tf.experiments.scheduler import state
 
@@ -14,17 +14,12 @@ def system(runs, name="cond"):
     return runs.plan.systems[name]
 
 
-def names(runs, **options):
-    programs = Programs()
-    return jobs.make(runs, out=runs.folder.parent, programs=programs, **options)
-
-
 def test_jobs_come_after_what_they_need(make_runs, finish):
     synthetic = {"crawl": {"model": "back", "seed": 3, "mono": "mono"}}
     back = {"name": "back", "settings": {"src": "de", "tgt": "en"}, "grid": {"dropout": [0.1]}}
     a = {"name": "a", "synthetic": "crawl", "tests": ["dev"], "seeds": [3]}
     runs = make_runs(systems=[a, {**back, "seeds": [3]}], synthetic=synthetic)
-    found = names(runs, only=["a"])
+    found = jobs.make(dataclasses.replace(runs, only=["a"]))
     assert [task.name for task in found] == [
         "back/dropout=0.1/seed3",
         "back/chosen/seed3",
@@ -39,7 +34,7 @@ def test_jobs_come_after_what_they_need(make_runs, finish):
     assert [state(task) for task in found[:3]] == ["done", "done", "to do"]
     (a,) = [task.run for task in found if task.name == "a/seed3"]
     assert a.hp.synthetic_prefix == str(runs.folder / "synthetic" / "crawl" / "train")
-    assert [task.name for task in names(runs)][5:] == ["back/chosen/seed3/tests"]
+    assert [task.name for task in jobs.make(runs)][5:] == ["back/chosen/seed3/tests"]
 
 
 def save_weights(folder):
@@ -54,7 +49,7 @@ def test_evaluations_are_made_again_for_other_files_weights_or_more_metrics(
     runs = make_runs(metrics=["bleu", "kl"])
     run = runs.run(system(runs), seed=1, point={})
     finish(run, tests={"news": (prefix, {"bleu": 1.0})})
-    task = next(t for t in names(runs) if t.name == "cond/seed1/tests")
+    task = next(t for t in jobs.make(runs) if t.name == "cond/seed1/tests")
     assert task.is_done()
     (tmp_path / "test.de").write_text("other\n")
     assert not task.is_done()
@@ -66,7 +61,7 @@ def test_evaluations_are_made_again_for_other_files_weights_or_more_metrics(
     save_weights(run.folder / "best" / "step-000000025")  # the run has gone on
     assert not task.is_done()
     more = make_runs(metrics=["bleu", "ter"])
-    task = next(t for t in names(more) if t.name == "cond/seed1/tests")
+    task = next(t for t in jobs.make(more) if t.name == "cond/seed1/tests")
     assert not task.is_done()
     flags = task.command().words
     assert flags[flags.index("--metrics") + 1] == "bleu,ter"
@@ -75,30 +70,30 @@ def test_evaluations_are_made_again_for_other_files_weights_or_more_metrics(
 
 def test_own_test_sets(make_runs, tmp_path):
     runs = make_runs(tests={"own": "@test"})
-    evaluation = names(runs)[1]
-    with pytest.raises(UserError, match="own: system cond has no test_prefix, so @test says"):
+    evaluation = jobs.make(runs)[1]
+    with pytest.raises(UserError, match="own: system cond has no test_prefix, so @test"):
         evaluation.check()
     runs = make_runs(
         tests={"own": "@test"}, settings={"test_prefix": [str(tmp_path / "x"), "y"]}
     )
     with pytest.raises(UserError, match="several prefixes in test_prefix"):
-        names(runs)[1].check()
+        jobs.make(runs)[1].check()
     runs = make_runs(tests={"own": "@test"}, settings={"test_prefix": str(tmp_path / "x")})
     with pytest.raises(UserError, match="x.en"):
-        names(runs)[1].check()
+        jobs.make(runs)[1].check()
     demo = make_runs(tests={"own": "@test"}, data={})
-    names(demo)[1].check()  # training makes it
-    assert json.dumps(str(names(demo)[1].command().words)).count("demo/test") == 1
+    jobs.make(demo)[1].check()  # training makes it
+    assert json.dumps(str(jobs.make(demo)[1].command().words)).count("demo/test") == 1
 
 
 def test_data_that_is_not_there_is_known_before_anything_starts(make_runs):
     with pytest.raises(UserError, match="train.en"):
-        names(make_runs())[0].check()
+        jobs.make(make_runs())[0].check()
 
 
 def test_progress_is_how_far_it_is_and_how_good(make_runs):
     runs = make_runs(overrides={"num_train_steps": 400})
-    train = names(runs, only=["cond"])[0]
+    train = jobs.make(runs)[0]
     metrics = train.run.folder / "metrics.jsonl"
     assert train.progress() == "starting"
     metrics.parent.mkdir(parents=True)
@@ -120,6 +115,6 @@ def test_progress_is_how_far_it_is_and_how_good(make_runs):
     lines.append({"step": 500, "dev_bleu": 22.0})  # until it no longer gains
     assert written(5) == "step 500, best dev BLEU 22.00"
     shorter = make_runs(overrides={"num_train_steps": 400, "max_steps": 350})
-    assert names(shorter, only=["cond"])[0].progress() == "step 500, best dev BLEU 22.00"
+    assert jobs.make(shorter)[0].progress() == "step 500, best dev BLEU 22.00"
     metrics.write_text(json.dumps(lines[0]))
-    assert names(shorter, only=["cond"])[0].progress() == "step 100 of 350"
+    assert jobs.make(shorter)[0].progress() == "step 100 of 350"

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from aevnmt_tf.evaluation import metrics, significance
-from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.experiments import collected_results, result_pages
 from aevnmt_tf.experiments.seed_significance import permutation_p_value
 
@@ -50,7 +49,7 @@ def found(make_runs, finish, tmp_path):
             finish(run, bleu=bleu + seed, tests={"news": (prefix, {"bleu": bleu + seed})})
             lines = translated(seed, good)
             (run.folder / "tests" / "news.txt").write_text("".join(f"{y}\n" for y in lines))
-    return runs, collected_results.collect(runs, programs=Programs(), provenance={})
+    return runs, collected_results.collect(runs, provenance={})
 
 
 def test_a_table_has_the_p_values_of_sacrebleu_for_each_seed(found):
@@ -78,10 +77,10 @@ def test_translations_that_are_gone_or_cut_short_have_no_p_value(found):
         run = runs.run(runs.plan.systems["cond"], seed=seed, point={})
         path = run.folder / "tests" / "news.txt"
         path.unlink() if text is None else path.write_text(text)
-    results = collected_results.collect(runs, programs=Programs(), provenance={})
+    results = collected_results.collect(runs, provenance={})
     assert results["tables"][0]["significance"][0]["p_per_seed"] == {}
 
 
 def test_a_table_without_the_key_has_none(make_runs):
-    results = collected_results.collect(make_runs(), programs=Programs(), provenance={})
+    results = collected_results.collect(make_runs(), provenance={})
     assert "significance" not in results["tables"][0]

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation.external_metrics import Programs
 from aevnmt_tf.experiments import jobs as all_jobs
 from aevnmt_tf.experiments import text_jobs
 from aevnmt_tf.experiments.plan_keys import MonolingualText
@@ -99,7 +98,7 @@ def test_every_line_is_drawn_equally_often(tmp_path):
 
 def test_more_lines_than_there_are_and_no_file_at_all(make, mono, tmp_path):
     with pytest.raises(
-        UserError, match="mono.de.gz has 20 lines of 1 to 50 words, and num_lines is 21"
+        UserError, match="mono.de.gz has only 20 lines of 1 to 50 words, but num_lines is 21"
     ):
         make(num_lines=21).draw()
     with pytest.raises(UserError, match="other.de"):
@@ -116,7 +115,7 @@ def test_goes_on_at_the_right_line(make, mono, half):
     assert text.done() == 6 and not text.is_done()
     assert lines(text.rest()) == LINES[6:]
     assert lines(text.part) == done and text.part.read_text().endswith("line 5\n")
-    with pytest.raises(UserError, match="has 6 lines of 20"):
+    with pytest.raises(UserError, match="has 6 of 20 lines"):
         text.finish()
     with open(text.part, "a") as file:
         file.write("x\n" * 14)
@@ -139,9 +138,9 @@ def test_only_half_a_line_is_nothing(make, mono):
 
 def test_text_that_was_made_from_something_else_is_refused(make, mono):
     make().draw()
-    with pytest.raises(UserError, match=r"made with num_lines None, and that is 3 now; remove"):
+    with pytest.raises(UserError, match="created with num_lines None, but it is 3 now; remove"):
         make(num_lines=3).is_done()
-    with pytest.raises(UserError, match=r"made with search beam, and that is greedy now"):
+    with pytest.raises(UserError, match=r"created with search beam, but it is greedy now"):
         make(search="greedy").draw()
 
 
@@ -153,11 +152,11 @@ def test_text_of_a_model_that_went_on_or_of_other_lines_is_refused(
     make().draw()
     assert not make().is_done()  # it is only drawn
     weights = tmp_path / "best" / "step-900"
-    with pytest.raises(UserError, match="weights best/step-100, and that is best/step-900 now"):
+    with pytest.raises(UserError, match="weights best/step-100, but it is best/step-900 now"):
         make().is_done()
     weights = tmp_path / "best" / "step-100"
     (tmp_path / "mono.de.gz").write_bytes(gzip.compress(b"x\n"))
-    with pytest.raises(UserError, match="made with mono_checksum"):
+    with pytest.raises(UserError, match="created with mono_checksum"):
         make().is_done()
     (tmp_path / "mono.de.gz").unlink()
     assert not make().is_done()  # nobody needs it any more
@@ -195,7 +194,7 @@ def prepare(make_runs, tmp_path):
             **changes,
         }
         runs = make_runs(**plan)
-        jobs = all_jobs.make(runs, out=tmp_path / "out", programs=Programs())
+        jobs = all_jobs.make(runs)
         return runs, {job.name: job for job in jobs}
 
     return make

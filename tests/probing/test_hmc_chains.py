@@ -13,11 +13,15 @@ def test_draws_are_a_function_of_the_seed(monkeypatch):
         return -0.5 * (u[:, 0] ** 2)
 
     def values(seed):
-        options = hmc_chains.SamplerOptions(chains=2, num_warmup=10, num_draws=15, seed=seed)
         seen = []
-        draws = hmc_chains.sample(
-            log_prob, [1], options=options, track=lambda s: (seen.append(i) or i for i in s)
+        options = hmc_chains.SamplerOptions(
+            chains=2,
+            num_warmup=10,
+            num_draws=15,
+            seed=seed,
+            track=lambda segments: (seen.append(i) or i for i in segments),
         )
+        draws = hmc_chains.sample(log_prob, [1], options=options)
         assert seen == [0, 1, 2]  # 25 steps
         return draws.values
 

@@ -123,7 +123,7 @@ def test_a_killed_experiment_goes_on_without_repeating_finished_runs(tmp_path):
     code, again, _ = run("--plan", plan)
     assert code == 0 and again == output and stats(tmp_path / "out" / "runs") == before
     code, _, messages = run("--plan", plan, "--learning_rate", "0.1")
-    assert code == 2 and "holds a run with other settings (learning_rate" in messages
+    assert code == 2 and "contains a run with other settings (learning_rate" in messages
 
 
 # Enough to translate every line by some words.

@@ -43,7 +43,17 @@ RESULTS = {
             "compare": None,
             "decimals": 1,
             "cells": [
-                {"row": ["cond"], "column": ["bleu"], "metric": "bleu", "values": [1.0, 2.0]}
+                {
+                    "row": ["cond"],
+                    "column": ["bleu"],
+                    "metric": "bleu",
+                    "values": [1.0, 2.0],
+                    "mean": 1.5,
+                    "std": 0.5**0.5,
+                    "min": 1.0,
+                    "max": 2.0,
+                    "best": False,
+                }
             ],
         }
     ],
