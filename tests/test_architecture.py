@@ -227,8 +227,7 @@ ELSEWHERE = {
     ),
     "test_translate.py": (
         "the command runs them",
-        "plots/alignment_files translator/corpus_jobs translator/corpus_parts "
-        "translator/traced",
+        "plots/alignment_files translator/corpus_jobs translator/corpus_parts",
     ),
     "slow/test_ray.py": ("needs processes", "translator/ray_engine"),
     "test_score.py": ("the command reads pairs", "storage/pair_streams"),
