@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aevnmt_tf.translator.translated_lines import TranslatedLine, Translation
 
 Summary = UnknownWords | CorpusScores
+Say = Callable[[str], object]
 
 
 class Row(NamedTuple):
@@ -49,27 +50,19 @@ class CorpusJob(abc.ABC):
         return hparams.load(run_directory.settings_file(self.runs[0]), **self.overrides)
 
     def load(self) -> "Translator":
-        """Load the model and check that it can do the job."""
+        """Load the model; raise a UserError if it cannot do the job."""
         from aevnmt_tf import translator as translators
 
         runs: Any = self.runs if len(self.runs) > 1 else self.runs[0]
-        loaded = translators.load(runs, checkpoint=self.checkpoint, **self.overrides)
-        self.check(loaded)
-        return loaded
+        return translators.load(runs, checkpoint=self.checkpoint, **self.overrides)
 
     @abc.abstractmethod
-    def check(self, translator: "Translator") -> None:
-        """Raise a UserError if the model cannot do the job."""
+    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+        """Write the header of the output, or say a warning, if there is one."""
 
     @abc.abstractmethod
-    def results(
-        self,
-        translator: "Translator",
-        items: Iterator[Any],
-        start: int,
-        is_ready: Callable[[], bool],
-    ) -> Iterator[Any]:
-        """Return the results for items, the first of which has the number `start` (from 0)."""
+    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+        """Return the results for items; `reading` as in Translator.stream."""
 
     @abc.abstractmethod
     def row(self, number: int, item: Any, result: Any) -> Row:
@@ -79,21 +72,13 @@ class CorpusJob(abc.ABC):
     def summary(self, translator: "Translator | None" = None) -> Summary:
         """Return an empty summary; without the translator, one to merge others into."""
 
-    def header(self, translator: "Translator") -> str | None:
-        """Return the line of output before the rows, if there is one."""
-        return None
-
-    def warning(self, translator: "Translator") -> str:
-        """Return a warning about the job, or ""."""
-        return ""
-
     def write(
         self,
         translator: "Translator",
         items: Iterable[Any],
-        write: Callable[[str], object],
+        write: Say,
         *,
-        say: Callable[[str], object],
+        say: Say,
         start: int = 0,
         is_first: bool = True,
         is_ready: Callable[[], bool] = lambda: True,
@@ -113,10 +98,8 @@ class CorpusJob(abc.ABC):
             seen: Called with the number of each row, from 1, and its result.
             flush: Called when all items read so far are done.
         """
-        if is_first and (warning := self.warning(translator)):
-            say(warning)
-        if is_first and (header := self.header(translator)) is not None:
-            write(header)
+        if is_first:
+            self.begin(translator, write, say)
         summary, waiting = self.summary(translator), deque[Any]()  # for their results
 
         def read() -> Iterator[Any]:
@@ -124,7 +107,7 @@ class CorpusJob(abc.ABC):
                 waiting.append(item)
                 yield item
 
-        results = self.results(translator, read(), start, is_ready)
+        results = self.results(translator, read(), start=start, is_ready=is_ready)
         for number, result in enumerate(results, start + 1):
             row = self.row(number, waiting.popleft(), result)
             for note in row.notes:
@@ -148,12 +131,9 @@ class TranslateJob(CorpusJob):
     details: bool = False  # whether results have subwords and attention
 
     def load(self) -> "Translator":
-        """Load the model and check that it can do the job."""
+        """Load the model; raise a UserError if it cannot do the job."""
         machine.tune_for_throughput()
-        return super().load()
-
-    def check(self, translator: "Translator") -> None:
-        """Raise a UserError if the model cannot do the job."""
+        translator = super().load()
         translator.check(self._decoding(translator))
         if translator.hp.language_model:
             raise UserError(
@@ -164,31 +144,22 @@ class TranslateJob(CorpusJob):
             raise UserError(
                 '--attention: this model has attention "", so there is nothing to draw.'
             )
+        return translator
 
-    def warning(self, translator: "Translator") -> str:
-        """Return a warning about the decision rule, or ""."""
-        return self._decoding(translator).warning(translator.hp)
+    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+        """Say a warning about the decision rule, if there is one."""
+        if warning := self._decoding(translator).warning(translator.hp):
+            say(warning)
 
     def summary(self, translator: "Translator | None" = None) -> UnknownWords:
         """Return an empty summary."""
         return UnknownWords("" if translator is None else translator.encoder.source_form)
 
-    def results(
-        self,
-        translator: "Translator",
-        items: Iterator[str],
-        start: int,
-        is_ready: Callable[[], bool],
-    ) -> "Iterator[TranslatedLine]":
-        """Return the translations of lines."""
-        return translator.stream(
-            items,
-            decoding=self._decoding(translator),
-            seed=self.seed,
-            details=self.details or self.format == "jsonl",
-            is_ready=is_ready,
-            start=start,
-        )
+    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+        """Return the translations of lines, as TranslatedLine."""
+        decoding, details = self._decoding(translator), self.details or self.format == "jsonl"
+        options = {"decoding": decoding, "seed": self.seed, "details": details}
+        return translator.stream(items, **options, **reading)
 
     def row(self, number: int, item: str, result: "TranslatedLine") -> Row:
         """Return the output for a line."""
@@ -214,8 +185,9 @@ class ScoreJob(CorpusJob):
     seed: int = 1
     has_target: bool = True  # if not, each sentence is paired with itself
 
-    def check(self, translator: "Translator") -> None:
-        """Raise a UserError if a target is missing, or given to a model without one."""
+    def load(self) -> "Translator":
+        """Load the model; raise a UserError if it needs a target, or has no use for it."""
+        translator = super().load()
         needs_target = translator.model.decoder is not None
         # A language model scores the target, which may stand in for the source.
         if needs_target and not self.has_target and not translator.hp.language_model:
@@ -226,26 +198,21 @@ class ScoreJob(CorpusJob):
             raise UserError(
                 f"{self.runs[0]} is a vae, which scores single sentences: leave --tgt out."
             )
+        return translator
 
-    def header(self, translator: "Translator") -> str | None:
-        """Return the names of the columns of a TSV file."""
-        columns = [*translator.scorer.names, "source_tokens", "target_tokens"]
-        return "\t".join(columns) if self.format == "tsv" else None
+    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+        """Write the names of the columns of a TSV file."""
+        if self.format == "tsv":
+            write("\t".join([*translator.scorer.names, "source_tokens", "target_tokens"]))
 
     def summary(self, translator: "Translator | None" = None) -> CorpusScores:
         """Return an empty summary."""
         return CorpusScores(samples=self.samples)
 
-    def results(
-        self,
-        translator: "Translator",
-        items: Iterator[tuple[str, str]],
-        start: int,
-        is_ready: Callable[[], bool],  # not used: pairs come from files
-    ) -> "Iterator[PairScore]":
-        """Return the scores of pairs."""
-        stream = translator.scorer.stream
-        return stream(items, samples=self.samples, seed=self.seed, start=start)
+    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+        """Return the scores of pairs, as PairScore."""
+        options = {"samples": self.samples, "seed": self.seed}
+        return translator.scorer.stream(items, **options, **reading)
 
     def row(self, number: int, item: tuple[str, str], result: "PairScore") -> Row:
         """Return the output for a pair."""

@@ -1,7 +1,6 @@
 """Flags for large corpora: one shard in this process, or all shards on Ray workers."""
 
 import argparse
-import itertools
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
@@ -27,16 +26,9 @@ def run_split(
     command: str, args: argparse.Namespace, job: CorpusJob, source: CorpusInput
 ) -> None:
     """Do one shard, or all of them with Ray, and report the progress of `command`."""
-    rate, done = LineRate(command), itertools.count(1)
+    rate = LineRate(command)
     if args.engine == "local":
-        corpus_shards.run_shard(
-            job,
-            source,
-            Shard(*args.shard),
-            args.output,
-            say=rate.say,
-            seen=lambda *_: rate.move(next(done)),
-        )
+        corpus_shards.run_shard(job, source, Shard(*args.shard), args.output, rate)
         return
     summary = ray_engine.run(
         job,
@@ -44,8 +36,7 @@ def run_split(
         args.output,
         num_workers=args.num_workers,
         address=args.ray_address,
-        say=rate.say,
-        move=rate.move,
+        rate=rate,
     )
     rate.end()
     for sentence in summary.lines():

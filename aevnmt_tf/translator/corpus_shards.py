@@ -8,12 +8,13 @@ import bisect
 import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.storage import atomic_writes, line_streams, pair_streams, run_directory
 from aevnmt_tf.translator import line_batches
 from aevnmt_tf.translator.corpus_jobs import CorpusJob
@@ -105,13 +106,7 @@ def request(job: CorpusJob, source: CorpusInput) -> dict[str, Any]:
 
 
 def run_shard(
-    job: CorpusJob,
-    source: CorpusInput,
-    shard: Shard,
-    path: str,
-    *,
-    say: Callable[[str], object],
-    seen: Callable[[int, Any], object],
+    job: CorpusJob, source: CorpusInput, shard: Shard, path: str, rate: LineRate
 ) -> None:
     """Write a shard to a file, unless the file already has it.
 
@@ -129,11 +124,11 @@ def run_shard(
             f"{path} has shard {found['shard']}, not {shard}: give another --output."
         )
     if found == expected and written == _digest(path):
-        say(f"shard {shard} is finished already: {path}")
+        rate.say(f"shard {shard} is finished already: {path}")
         return
     record.unlink(missing_ok=True)
     first, last = shard.lines(total, batch_size=job.settings().infer_batch_size)
-    say(f"shard {shard}: lines {first + 1} to {last} of {total}")
+    rate.say(f"shard {shard}: lines {first + 1} to {last} of {total}")
     with source.opened() as reader:
         translator = job.load()
         with line_streams.Output(path, source=source.paths[0], is_whole=True) as output:
@@ -144,12 +139,12 @@ def run_shard(
                 output.write,
                 start=first,
                 is_first=shard.number == 1,
-                say=say,
-                seen=seen,
+                say=rate.say,
+                seen=lambda number, _: rate.move(number - first),
             )
     atomic_writes.write_json(record, {**expected, "output": _digest(path)})
     for sentence in summary.lines():
-        say(sentence)
+        rate.say(sentence)
 
 
 def _digest(path: str | Path) -> str:

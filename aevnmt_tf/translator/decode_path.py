@@ -29,9 +29,8 @@ Batch = dict[str, tf.Tensor]  # x [B, Tx], x_len [B], y [B, Ty], y_len [B]
 
 
 def traced(function: Callable[..., Any], signature: Sequence[search.Nest]) -> Any:
-    """Return the concrete function for inputs of any size."""
-    made = tf.function(function, input_signature=signature, autograph=False)
-    return made.get_concrete_function()
+    """Return a function that TensorFlow traces once, when it is first called."""
+    return tf.function(function, input_signature=signature, autograph=False)
 
 
 class Graph(tf.Module):
@@ -156,9 +155,9 @@ class Graph(tf.Module):
         return q.mean(), q.stddev()
 
     def score_batch(
-        self, batch: Batch, *, seeds: tf.Tensor, samples: tf.Tensor
+        self, batch: Batch, seeds: tf.Tensor, samples: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Return log-probabilities and bounds [B] of pairs by name, as in Scorer.score."""
+        """Return log-probabilities and bounds [B] of pairs by name, as in Translator.score."""
         model = self.model
         at_mean = model.loss_terms(batch, z=self.z(batch["x"], batch["x_len"]))
         if model.posterior is None:

@@ -1,8 +1,6 @@
 """Distributions and draws of z for lines and pairs of lines."""
 
-import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +15,9 @@ class Embedder:
 
     def __init__(self, graph: Graph, encoder: LineEncoder) -> None:
         self._graph, self._encoder = graph, encoder
+        self._embed = traced(graph.embed_batch, [IDS, LENGTHS])
+        self._draw = traced(self._draw_z, [IDS, LENGTHS, SEEDS])
+        self._posterior = traced(self._infer_z, [PAIRS, SEEDS])
 
     def embed(self, lines: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
@@ -55,24 +56,11 @@ class Embedder:
             kind = self._graph.hp.model_type
             raise UserError(f"this model (model_type {kind}) has no z to embed sentences with.")
 
-    @functools.cached_property
-    def _embed(self) -> Any:
-        return traced(self._graph.embed_batch, [IDS, LENGTHS])
+    def _infer_z(self, batch: Batch, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        model = self._graph.model
+        q, p = model.infer(batch), model.prior(model.embed(batch))
+        z = self._graph.posterior_z(batch, kind="sample", seeds=seeds)
+        return q.mean(), q.stddev(), model.prior.kl(q, p, z)
 
-    @functools.cached_property
-    def _draw(self) -> Any:
-        def draw(x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
-            return self._graph.z(x, x_len, kind="sample", seeds=seeds)
-
-        return traced(draw, [IDS, LENGTHS, SEEDS])
-
-    @functools.cached_property
-    def _posterior(self) -> Any:
-        graph, model = self._graph, self._graph.model
-
-        def infer(batch: Batch, seeds: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            q, p = model.infer(batch), model.prior(model.embed(batch))
-            z = graph.posterior_z(batch, kind="sample", seeds=seeds)
-            return q.mean(), q.stddev(), model.prior.kl(q, p, z)
-
-        return traced(infer, [PAIRS, SEEDS])
+    def _draw_z(self, x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
+        return self._graph.z(x, x_len, kind="sample", seeds=seeds)

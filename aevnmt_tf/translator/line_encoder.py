@@ -1,6 +1,5 @@
 """Lines of raw text to batches of ids, and text of the model to raw text."""
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +53,8 @@ class LineEncoder:
     ) -> None:
         self.x_moses, self.y_moses = x_moses, y_moses
         self._graph = graph
+        self._encode_source = traced(graph.encode, [STRINGS])
+        self._encode_target = traced(graph.encode_target, [STRINGS])
 
     def batches(self, lines: Sequence[str], *, hypotheses: int = 1) -> Iterator[LineBatch]:
         """Yield batches of source lines, smaller ones for many `hypotheses` per line."""
@@ -80,14 +81,6 @@ class LineEncoder:
             batch |= {"y": y[rows, : y_len[rows].max()], "y_len": y_len[rows]}
             batch = {name: tf.constant(values) for name, values in batch.items()}
             yield PairBatch(rows, batch, (x_cut[rows], y_cut[rows]))
-
-    @functools.cached_property
-    def _encode_source(self) -> Any:
-        return traced(self._graph.encode, [STRINGS])
-
-    @functools.cached_property
-    def _encode_target(self) -> Any:
-        return traced(self._graph.encode_target, [STRINGS])
 
     def raw_source(self, line: str) -> str:
         """Return output of the source tokenizer as raw text."""
@@ -129,17 +122,14 @@ def text_form(tokenizer: text.Tokenizer, *, is_source: bool, is_moses: bool = Fa
 
 
 def checked(lines: Iterable[str]) -> Iterator[str]:
-    """Return the lines; raise a UserError if they are no list, or at the first non-string."""
+    """Yield the lines; raise a UserError if they are no list, or at the first non-string."""
     if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
         kind = "one string" if isinstance(lines, str) else f"of type {type(lines).__name__}"
         raise UserError(f"lines must be a list of strings, not {kind}: pass [line].")
-    return (_checked_line(line, place) for place, line in enumerate(lines))
-
-
-def _checked_line(line: Any, place: int) -> str:
-    if not isinstance(line, str):
-        raise UserError(f"lines[{place}] must be a string, not {line!r}.")
-    return line
+    for place, line in enumerate(lines):
+        if not isinstance(line, str):
+            raise UserError(f"lines[{place}] must be a string, not {line!r}.")
+        yield line
 
 
 def line_seeds(seed: int, numbers: np.ndarray) -> tf.Tensor:

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import search
+from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.translator import decision, line_batches, line_encoder, mbr, pooling
 from aevnmt_tf.translator.decode_path import IDS, LENGTHS, SEEDS, Graph, traced
 from aevnmt_tf.translator.embedder import Embedder
@@ -134,16 +135,33 @@ class Translator:
         return self.embedder.embed(lines)
 
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], **options: int
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        samples: int = 10,
+        seed: int = 1,
     ) -> dict[str, np.ndarray]:
         """Return log-probabilities and bounds of sentence pairs in nats, one array per name.
+
+        The names are the columns of `aevnmt score`, which depend on the system.
 
         Args:
             sources: Source sentences.
             targets: Target sentences.
-            **options: `samples`, the number of draws of z per pair (10), and `seed` (1).
+            samples: The number of draws of z per pair.
+            seed: The random seed. The draws depend on it and on the number of the pair.
         """
-        return self.scorer.score(sources, targets, **options)
+        x, y = (list(line_encoder.checked(side)) for side in (sources, targets))
+        if len(x) != len(y):
+            raise UserError(
+                f"{len(x)} sources but {len(y)} targets: give one target per source."
+            )
+        scores = list(self.scorer.stream(zip(x, y, strict=True), samples=samples, seed=seed))
+        return {
+            name: np.array([score.values[name] for score in scores], np.float32)
+            for name in self.scorer.names
+        }
 
     def sample(self, number: int, **options: Any) -> list[tuple[str, str]]:
         """Return sentence pairs (x, y) drawn with z from the prior.
@@ -276,7 +294,8 @@ class Translator:
         if with_z:
             signature.append(tf.TensorSpec([None, self.hp.z_dim]))
         signature += [tf.TensorSpec.from_tensor(table) for table in _tables(words)]
-        return traced(run, signature)
+        # Traced here, and not by several threads at once.
+        return traced(run, signature).get_concrete_function()
 
 
 def _tables(words: search.Nest) -> list[tf.Tensor]:

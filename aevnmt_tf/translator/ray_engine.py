@@ -8,11 +8,12 @@ Finished shards stay in OUTPUT.parts, so that the same command continues after a
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.storage import atomic_writes, disk_errors, line_streams, run_directory
 from aevnmt_tf.translator import corpus_shards
 from aevnmt_tf.translator.corpus_jobs import CorpusJob, Summary
@@ -70,8 +71,7 @@ def run(
     *,
     num_workers: int,
     address: str | None,
-    say: Callable[[str], object],
-    move: Callable[[int], object],
+    rate: LineRate,
 ) -> Summary:
     """Write the output of a whole corpus, and return its summary.
 
@@ -81,8 +81,7 @@ def run(
         output: The output file.
         num_workers: The number of processes.
         address: The address of a Ray cluster; None: this machine only.
-        say: Called with each message.
-        move: Called with the number of lines done so far.
+        rate: Shows messages and progress.
     """
     if output == line_streams.STD:
         raise UserError("--engine ray writes a file: give --output.")
@@ -102,9 +101,9 @@ def run(
             atomic_writes.write(path, done.text)
             atomic_writes.write_json(_record(path), done.summary)
             for note in done.notes:
-                say(note)
+                rate.say(note)
             finished += done.num_lines
-            move(finished)
+            rate.move(finished)
         with line_streams.Output(output, source=line_streams.STD, is_whole=True) as whole:
             for path in shards.values():
                 with path.open("rb") as stream:

@@ -67,10 +67,27 @@ class Sampler:
             )
 
         def run(z: tf.Tensor, seeds: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            z = None if model.posterior is None else z
-            return generate(self._graph, z, seeds=seeds, decoding=decoding)
+            return self._generate(None if model.posterior is None else z, seeds, decoding)
 
-        return traced(run, [tf.TensorSpec([None, self._graph.hp.z_dim]), SEEDS])
+        signature = [tf.TensorSpec([None, self._graph.hp.z_dim]), SEEDS]
+        return traced(run, signature).get_concrete_function()  # now, for its errors
+
+    def _generate(
+        self, z: search.Nest, seeds: tf.Tensor, decoding: Decoding
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return pairs of texts [B]: x by P(x|z), y by P(y|x, z); for a VAE, y is empty."""
+        graph = self._graph
+        seeds = search.split_seeds(seeds, count=2)  # [B, 2]
+        limits = tf.fill([tf.shape(seeds)[0]], graph.hp.src_max_len + 1)
+        problem = search.SearchProblem(
+            *graph.begin_source(z, limits), limits, sos=text.SOS, eos=text.EOS
+        )
+        x = decision.run(problem, seeds=seeds[:, 0], decoding=decoding)
+        ids, x_len = search.sentences(x, eos=text.EOS)  # [B, Tx], [B]
+        if graph.model.decoder is None:
+            return graph.x_tokenizer.decode(ids), tf.fill(tf.shape(x_len), "")
+        y = decision.search_with(graph, z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
+        return graph.x_tokenizer.decode(ids), graph.translations(y, x_len)[0][:, 0]
 
     def _pairs(
         self, run: Callable[..., list[tf.Tensor]], z: search.Nest, seeds: tf.Tensor
@@ -78,23 +95,3 @@ class Sampler:
         x, y = (decoded(side.numpy()) for side in run(z, seeds))
         raw_x, raw_y = map(self._encoder.raw_source, x), map(self._encoder.raw_target, y)
         return list(zip(raw_x, raw_y, strict=True))
-
-
-def generate(
-    graph: Graph, z: search.Nest, *, seeds: tf.Tensor, decoding: Decoding
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return pairs of texts [B] for z [B, Z] or None: x by P(x|z), y by P(y|x, z).
-
-    For a VAE, y is empty.
-    """
-    seeds = search.split_seeds(seeds, count=2)  # [B, 2]
-    limits = tf.fill([tf.shape(seeds)[0]], graph.hp.src_max_len + 1)
-    problem = search.SearchProblem(
-        *graph.begin_source(z, limits), limits, sos=text.SOS, eos=text.EOS
-    )
-    x = decision.run(problem, seeds=seeds[:, 0], decoding=decoding)
-    ids, x_len = search.sentences(x, eos=text.EOS)  # [B, Tx], [B]
-    if graph.model.decoder is None:
-        return graph.x_tokenizer.decode(ids), tf.fill(tf.shape(x_len), "")
-    y = decision.search_with(graph, z, ids, x_len, seeds=seeds[:, 1], decoding=decoding)
-    return graph.x_tokenizer.decode(ids), graph.translations(y, x_len)[0][:, 0]

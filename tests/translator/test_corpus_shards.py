@@ -3,6 +3,7 @@
 import argparse
 import gzip
 import json
+import types
 
 import pytest
 
@@ -63,9 +64,8 @@ def source(tmp_path):
 
 def do(job, corpus, word, path):
     said = []
-    corpus_shards.run_shard(
-        job, corpus, Shard(*flags.shard(word)), str(path), say=said.append, seen=lambda *_: None
-    )
+    rate = types.SimpleNamespace(say=said.append, move=lambda number: None)
+    corpus_shards.run_shard(job, corpus, Shard(*flags.shard(word)), str(path), rate)
     return said
 
 
