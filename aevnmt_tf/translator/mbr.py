@@ -36,12 +36,8 @@ def rank(
 ) -> "list[Translation]":
     """Return up to n_best different translations with the highest expected utility.
 
-    The expected utility becomes their score. Ties keep the order of the samples.
-
-    Args:
-        translations: Samples. The first one of a text represents all with this text.
-        utility: "chrf" or "bleu".
-        n_best: The maximum number of translations.
+    The expected utility becomes their score. Ties keep the order of the samples. The first
+    sample of a text represents all with this text. `utility` is "chrf" or "bleu".
     """
     counts = Counter(t.text for t in translations)
     first = {t.text: t for t in reversed(translations)}
@@ -51,12 +47,7 @@ def rank(
 
 
 def expected_utilities(counts: Mapping[str, int], *, utility: str) -> dict[str, float]:
-    """Return the mean sentence score of each text against all samples.
-
-    Args:
-        counts: The number of samples per text.
-        utility: "chrf" or "bleu".
-    """
+    """Return the mean score of each text against all samples; `counts` is samples per text."""
     texts, total = list(counts), sum(counts.values())
     scores = _chrf(texts) if utility == "chrf" else _bleu(texts)
     expected = {}
@@ -152,11 +143,7 @@ def _matches(
 ) -> tf.Tensor:
     """Return K sum_g min(count(g, y), count(g)) for each text y [rows].
 
-    Args:
-        gram: Numbers of n-grams [N], from 0.
-        row: The text of each n-gram [N].
-        rows: The number of texts.
-        samples: K.
+    `gram` [N] numbers the n-grams, and `row` [N] is the text of each; `samples` is K.
     """
     totals = tf.math.bincount(tf.cast(gram, tf.int32), dtype=tf.int64)  # K count(g)
     pairs, _, counts = tf.unique_with_counts(gram * rows + row, tf.int64)

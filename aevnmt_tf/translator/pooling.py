@@ -19,13 +19,9 @@ from aevnmt_tf.search import MINUS_INFINITY, Hypotheses, Nest, length_penalty
 def merge_segmentations(found: Hypotheses, texts: tf.Tensor, *, weight: float) -> Hypotheses:
     """Return hypotheses [R, K] in which every text of a row occurs once.
 
-    The segmentation with the highest score keeps its place, length and attention. Its score is
-    computed from the summed probability.
-
-    Args:
-        found: Hypotheses [R, K]; those of a row have the same z.
-        texts: Their texts [R, K].
-        weight: The weight of the length penalty in their scores.
+    Those of a row have the same z. The segmentation with the highest score keeps its place,
+    length and attention. Its score is computed from the summed probability; `weight` is that
+    of the length penalty.
     """
     same_ids = tf.reduce_all(found.ids[:, :, None] == found.ids[:, None], -1)  # [R, K, K]
     found = _without_copies(found, same_ids)  # samples may be identical

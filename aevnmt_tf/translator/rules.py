@@ -21,115 +21,111 @@ BEAMS = ("beam", "refine")
 SAMPLES = ("sample", "mbr")
 
 
+def _option(default: Any, help: str, **values: Any) -> Any:
+    """Declare an option, of the type of its default unless `type` is given; see RuleOption."""
+    return settings.option(values.pop("type", type(default)), default, help, **values)
+
+
 @dataclasses.dataclass(frozen=True)
 class Decoding:
-    """A decision rule and its options; see RuleOption for `rules` and `setting`."""
+    """A decision rule and its options."""
 
-    search: str = settings.option(
-        str,
+    search: str = _option(
         "beam",
         "decision rule; by default beam, greedy or sample, as the settings of the run say",
         choices=RULES,
     )
-    beam_width: int = settings.option(
-        int, 10, "beam width", at_least=1, rules=BEAMS, setting="beam_width"
-    )
-    length_penalty_weight: float = settings.option(
-        float,
+    beam_width: int = _option(10, "beam width", at_least=1, rules=BEAMS, setting="beam_width")
+    length_penalty_weight: float = _option(
         1.0,
         "w in score = log P(y|x, z) / ((5 + length) / 6) ** w",
         rules=("beam", "greedy", "sample", "refine"),
         setting="length_penalty_weight",
     )
-    coverage_penalty_weight: float = settings.option(
-        float,
+    coverage_penalty_weight: float = _option(
         0.0,
         "w in w sum_i log(min(1, sum_j a_ij)), added to the score (GNMT)",
         at_least=0,
         rules=BEAMS,
         setting="coverage_penalty_weight",
     )
-    n_best: int = settings.option(
-        int, 1, "translations per line", at_least=1, setting="num_translations_per_input"
+    n_best: int = _option(
+        1, "translations per line", at_least=1, setting="num_translations_per_input"
     )
-    z: str | None = settings.option(
-        str,
+    z: str | None = _option(
         None,
         "z to translate with: the mean of q(z|x) (of r(z|x) if the model has one), a sample "
         "from it, or zero (default: mean; for mbr and refine: sample)",
+        type=str,
         choices=("mean", "sample", "zero"),
     )
-    num_z: int = settings.option(
-        int,
+    num_z: int = _option(
         1,
         "with --z sample: draws of z per line; the best translations of all draws are kept",
         at_least=1,
         rules=("beam", "greedy", "refine"),
     )
-    num_samples: int = settings.option(
-        int, 30, "number of samples to choose from", at_least=1, rules=("mbr",)
+    num_samples: int = _option(
+        30, "number of samples to choose from", at_least=1, rules=("mbr",)
     )
-    utility: str = settings.option(
-        str,
+    utility: str = _option(
         "chrf",
         "sentence-level score to maximise on average over the samples",
         choices=("chrf", "bleu"),
         rules=("mbr",),
     )
-    references: str = settings.option(
-        str,
+    references: str = _option(
         "pairwise",
         "compare each sample with every sample, or with the average of their n-gram counts "
         "(aggregate; chrf only, faster)",
         choices=("pairwise", "aggregate"),
         rules=("mbr",),
     )
-    refine_steps: int = settings.option(
-        int, 2, "number of searches after the first draft", at_least=0, rules=("refine",)
+    refine_steps: int = _option(
+        2, "number of searches after the first draft", at_least=0, rules=("refine",)
     )
-    refine_start: str = settings.option(
-        str,
+    refine_start: str = _option(
         "prior",
         "where the first z comes from: the prior or r(z|x)",
         choices=("prior", "r"),
         rules=("refine",),
     )
-    temperature: float = settings.option(
-        float,
+    temperature: float = _option(
         1.0,
         "sampling temperature: divides the logits",
         above=0,
         rules=SAMPLES,
         setting="sampling_temperature",
     )
-    top_k: int = settings.option(
-        int, 0, "sample from the K most probable words; 0: from all", at_least=0, rules=SAMPLES
+    top_k: int = _option(
+        0, "sample from the K most probable words; 0: from all", at_least=0, rules=SAMPLES
     )
-    top_p: float = settings.option(
-        float,
+    top_p: float = _option(
         1.0,
         "nucleus sampling: sample from the smallest set of words with this total probability",
         above=0,
         at_most=1,
         rules=SAMPLES,
     )
-    epsilon: float = settings.option(
-        float,
+    epsilon: float = _option(
         0.0,
         "epsilon sampling: sample from the words with at least this probability, such as 0.02",
         at_least=0,
         at_most=1,
         rules=SAMPLES,
     )
-    max_length: int | None = settings.option(
-        int,
+    max_length: int | None = _option(
         None,
         "maximum length of a translation (default: 2 x the source length + 10)",
+        type=int,
         at_least=1,
         setting="tgt_max_len_infer",
     )
-    force_length: int | None = settings.option(
-        int, None, "force all translations to this many subwords, for benchmarks", at_least=1
+    force_length: int | None = _option(
+        None,
+        "force all translations to this many subwords, for benchmarks",
+        type=int,
+        at_least=1,
     )
 
     @classmethod
@@ -241,17 +237,14 @@ class Decoding:
 
     def warning(self, hp: Hparams) -> str:
         """Return a warning about this rule for a run with these settings, or ""."""
-        if self.search not in SAMPLES or not hp.label_smoothing or self._truncates:
+        truncates = self.epsilon > 0 or self.top_p < 1 or self.top_k > 0
+        if self.search not in SAMPLES or not hp.label_smoothing or truncates:
             return ""
         return (
             f"this run was trained with label_smoothing {hp.label_smoothing:g}, which gives "
             "improbable words too much probability and makes samples worse. Give --epsilon "
             "0.02, or train without label smoothing."
         )
-
-    @property
-    def _truncates(self) -> bool:
-        return self.epsilon > 0 or self.top_p < 1 or self.top_k > 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,11 +15,6 @@ SYSTEMS = ["cond", "joint", "source_only", "KLq", "l2"]
 
 
 @pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
-@pytest.fixture(scope="module")
 def ten():
     return make(infer_batch_size=10)
 

@@ -19,11 +19,6 @@ K = 8
 METRICS = {"chrf": metrics.CHRF(), "bleu": metrics.BLEU(effective_order=True)}
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
 def test_mbr_is_the_brute_force_choice_among_the_samples(shared, utility):
     samples = shared.n_best(LINES, search="sample", z="sample", n_best=K, seed=2)
