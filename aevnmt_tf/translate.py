@@ -55,7 +55,7 @@ def parser() -> command.Parser:
         "--lines",
         type=flags.line_numbers,
         metavar="N,...",
-        help="translate these lines of the input alone, counted from 0",
+        help="translate only these lines of the input, counted from 0",
     )
     flags.add_errors(p)
     p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")

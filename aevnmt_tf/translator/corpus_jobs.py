@@ -85,14 +85,14 @@ class CorpusJob(abc.ABC):
         seen: Callable[[int, Any], object] = lambda number, result: None,
         flush: Callable[[], object] = lambda: None,
     ) -> Summary:
-        """Write the rows of items, the first of which has the number `start` (from 0).
+        """Write the rows of items and return their summary.
 
         Args:
             translator: The loaded model.
             items: Lines or pairs.
             write: Called with each line of output.
             say: Called with each message.
-            start: See above.
+            start: The number of the first item, from 0.
             is_first: Whether this is the first part of the output, which has the header.
             is_ready: Whether another item can be read without waiting.
             seen: Called with the number of each row, from 1, and its result.
@@ -158,8 +158,9 @@ class TranslateJob(CorpusJob):
     def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
         """Return the translations of lines, as TranslatedLine."""
         decoding, details = self._decoding(translator), self.details or self.format == "jsonl"
-        options = {"decoding": decoding, "seed": self.seed, "details": details}
-        return translator.stream(items, **options, **reading)
+        return translator.stream(
+            items, decoding=decoding, seed=self.seed, details=details, **reading
+        )
 
     def row(self, number: int, item: str, result: "TranslatedLine") -> Row:
         """Return the output for a line."""

@@ -92,7 +92,7 @@ class CorpusInput:
             taken += 1
             yield item
         if reader.problem or taken < (count or 0):
-            raise UserError(reader.problem or f"{self.paths[0]} has become shorter.")
+            raise UserError(reader.problem or f"{self.paths[0]} has become shorter: try again.")
 
 
 def request(job: CorpusJob, source: CorpusInput) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class UnknownWords:
             return
         counted = f"{unknown} of {words} source words are unknown to the model"
         if unknown > MANY * words:
-            counted += f", which takes {self.state['form']}: is this text of that form?"
+            counted += f", which takes {self.state['form']}. Is the input such text?"
         yield counted
 
 

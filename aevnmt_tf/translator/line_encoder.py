@@ -115,9 +115,8 @@ def text_form(tokenizer: text.Tokenizer, *, is_source: bool, is_moses: bool = Fa
     if is_moses:
         words = f"Moses tokens, truecased: {words}"
     if getattr(tokenizer, "subword_option", "") == "bpe":
-        joined = "subwords are joined again"
-        cut = "each cut into BPE subwords, `@@` at the end of all but a word's last one"
-        words = f"{words}, {cut if is_source else joined}"
+        split = "each split into BPE subwords that end in `@@`, except for a word's last one"
+        words = f"{words}, {split if is_source else 'with subwords joined'}"
     return words
 
 
