@@ -17,7 +17,7 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import rules
 
-FLUSHED = 64  # pairs: whoever waits for them sees them soon
+FLUSHED = 64  # pairs between flushes, so that a reader does not wait for long
 
 
 def parser() -> command.Parser:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         pairs = iter(translator.interpolate(*args.interpolate, steps=args.steps or 5))
     names = ("source", "target") if translator.model.decoder is not None else ("source",)
-    # Only now: a command that cannot work must not empty the file.
+    # Only now, so that a command that fails does not empty the file.
     with line_streams.Output(args.output, source="-") as output:
         for number, pair in enumerate(pairs, 1):
             sides = dict(zip(names, pair, strict=False))  # a vae has no target
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise a UserError about flags that do not go together."""
+    """Raise a UserError for flags that exclude each other."""
     if (args.num is None) == (args.interpolate is None):
         raise UserError("give either --num N or --interpolate A B.")
     if args.interpolate is None:

@@ -29,9 +29,8 @@ from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.storage import line_streams, pair_streams
-from aevnmt_tf.translator import corpus_parts, corpus_shards
-from aevnmt_tf.translator.corpus_jobs import Row, ScoreJob
-from aevnmt_tf.translator.corpus_scores import CorpusScores
+from aevnmt_tf.translator import corpus_parts
+from aevnmt_tf.translator.corpus_jobs import ScoreJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput
 
 
@@ -83,20 +82,21 @@ def run(args: argparse.Namespace) -> int:
     )
     source = CorpusInput([args.src, args.tgt or args.src], errors=args.errors)
     if corpus_parts.is_split(args):
-        empty = CorpusScores([], samples=args.samples)
-        corpus_parts.run_split("aevnmt score", args, job, source, empty)
+        corpus_parts.run_split("aevnmt score", args, job, source)
         return 0
     with source.opened() as pairs:
-        loaded = job.load()
+        translator = job.load()
         rate = LineRate("aevnmt score")
-        # Only now: a command that cannot work must not empty the file.
+        # Only now, so that a command that fails does not empty the file.
         with line_streams.Output(args.output, source=args.src) as output:
 
-            def seen(number: int, row: Row) -> None:
+            def seen(number: int, _: object) -> None:
                 if sys.stderr.isatty():
                     rate.move(number)
 
-            summary = corpus_shards.write_rows(loaded, pairs, output, say=rate.say, seen=seen)
+            summary = job.write(
+                translator, pairs, output.write, flush=output.flush, say=rate.say, seen=seen
+            )
         if pairs.problem:
             raise UserError(pairs.problem)
     print("aevnmt score: " + "\n".join(summary.lines()), file=sys.stderr)
@@ -104,11 +104,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise a UserError about what can be known before the model is loaded."""
+    """Raise a UserError for mistakes that show before the model is loaded."""
     paths = (args.src, args.tgt or args.src)
     if paths == ("-", "-"):
-        what = "--src can be no stdin without --tgt" if args.tgt is None else None
-        raise UserError(f"{what or 'only one of --src and --tgt can be stdin'}.")
+        if args.tgt is None:
+            raise UserError("--src cannot be stdin without --tgt: give a file.")
+        raise UserError("only one of --src and --tgt can be stdin.")
     line_streams.refuse_inputs(args.output, paths)
     pair_streams.check_counts(*paths)
 

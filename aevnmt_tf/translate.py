@@ -15,6 +15,7 @@ With --n_best N, the translations of a line are separated by tabs (text) or form
 import argparse
 import contextlib
 import sys
+from typing import Any
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags
@@ -22,10 +23,9 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.plots.attention_plot import AlignmentFiles
 from aevnmt_tf.storage import line_streams
-from aevnmt_tf.translator import corpus_parts, corpus_shards, rules
-from aevnmt_tf.translator.corpus_jobs import Row, TranslateJob
+from aevnmt_tf.translator import corpus_parts, rules
+from aevnmt_tf.translator.corpus_jobs import TranslateJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput
-from aevnmt_tf.translator.unknown_words import UnknownWords
 
 
 def parser() -> command.Parser:
@@ -55,7 +55,7 @@ def parser() -> command.Parser:
         "--lines",
         type=flags.line_numbers,
         metavar="N,...",
-        help="translate these lines of the input alone, counted from 0",
+        help="translate only these lines of the input, counted from 0",
     )
     flags.add_errors(p)
     p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")
@@ -74,31 +74,35 @@ def run(args: argparse.Namespace) -> int:
         for name in ("attention", "lines"):
             if getattr(args, name) is not None:
                 raise UserError(f"--{name} is not for --shard and --engine ray.")
-        corpus_parts.run_split("aevnmt translate", args, job, source, UnknownWords())
+        corpus_parts.run_split("aevnmt translate", args, job, source)
         return 0
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(source.opened())
         lines = pictures.allowed(reader)
-        loaded = job.load()
-        # Only now: a command that cannot work must not empty the file.
+        translator = job.load()
+        # Only now, so that a command that fails does not empty the file.
         pictures.make_folder()
         output = stack.enter_context(line_streams.Output(args.output, source=args.input))
         rate = LineRate("aevnmt translate")
         is_typed = args.input == line_streams.STD and sys.stdin.isatty()
 
-        def seen(number: int, row: Row) -> None:
-            best = row.result.translations[0]
-            pieces = {"source": row.result.source_pieces, "target": best.target_pieces}
+        def seen(number: int, result: Any) -> None:
+            best = result.translations[0]
+            pieces = {"source": result.source_pieces, "target": best.target_pieces}
             pictures.draw(number, best.attention, **pieces)
             if not is_typed:
                 rate.move(number)
 
         if is_typed:
             rate.say("type sentences, one per line; Ctrl-D ends the input")
-        if loaded.warning:
-            rate.say(loaded.warning)
-        summary = corpus_shards.write_rows(
-            loaded, lines, output, is_ready=reader.is_ready, say=rate.say, seen=seen
+        summary = job.write(
+            translator,
+            lines,
+            output.write,
+            flush=output.flush,
+            is_ready=reader.is_ready,
+            say=rate.say,
+            seen=seen,
         )
         if not is_typed:
             rate.end()

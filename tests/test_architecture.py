@@ -226,7 +226,7 @@ ELSEWHERE = {
     ),
     "test_translate.py": (
         "the command runs them",
-        "translator/corpus_jobs translator/corpus_parts translator/traced",
+        "translator/corpus_jobs translator/corpus_parts",
     ),
     "slow/test_ray.py": ("needs processes", "translator/ray_engine"),
     "test_score.py": ("the command reads pairs", "storage/pair_streams"),

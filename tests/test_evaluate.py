@@ -576,7 +576,7 @@ def bad_runs(tmp_path_factory):
         (["--model", "{bad}/back"], "back translates de to en and the first model en to de"),
         (["--model", "{bad}/warm", "--search", "beam"], "has no sampling_temperature"),
         (["--model", "{runs}/run", "--search", "refine"], "refine search needs q(z|x, y)"),
-        (["--model", "{bad}/seen,{bad}/words"], "cannot be an ensemble"),
+        (["--model", "{bad}/seen,{bad}/words"], "cannot form an ensemble"),
         (["--hyp", "{tmp}/none"], "{tmp}/none"),
         (["--hyp", "{data}/news.de"], "news.de has 7 lines but {data}/talks.de has 5"),
         (["--hyp", "{data}/talks.de", "--output", "{tmp}"], "cannot write {tmp}/a/talks.txt"),

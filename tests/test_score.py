@@ -213,7 +213,7 @@ def test_a_pair_does_not_depend_on_the_others(loaded):
     together = loaded.score(LINES, TARGETS, samples=4)
     for row in (1, 8):
         pairs = [("", "")] * row + [(LINES[row], TARGETS[row])]  # its number is in its seed
-        *_, last = loaded.scorer.stream(pairs, samples=4, window=1)
+        *_, last = loaded.scorer.stream(pairs, samples=4)
         for name, value in last.values.items():
             np.testing.assert_allclose(value, together[name][row], rtol=1e-4, atol=1e-5)
 
@@ -367,10 +367,10 @@ def test_an_interruption_leaves_whole_lines(command, loaded, files, tmp_path, mo
 
 
 def test_a_low_effective_sample_size_is_mentioned(command, files, monkeypatch):
-    from aevnmt_tf.translator import corpus_scores
+    from aevnmt_tf.translator import corpus_summaries
 
-    monkeypatch.setattr(corpus_scores, "low_ess", lambda samples: samples + 1.0)
+    monkeypatch.setattr(corpus_summaries, "low_ess", lambda samples: samples + 1.0)
     _, _, messages = command(*files, "--samples", 3)
     assert "9 of 9 pairs have an effective sample size (ess) below 4" in messages
-    monkeypatch.setattr(corpus_scores, "low_ess", lambda samples: 0.5)
+    monkeypatch.setattr(corpus_summaries, "low_ess", lambda samples: 0.5)
     assert "effective sample size" not in command(*files, "--samples", 3)[2]

@@ -7,7 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import Translator, traced
+from aevnmt_tf.translator import Translator
+from aevnmt_tf.translator.decode_path import IDS, LENGTHS
 
 
 class Features(NamedTuple):
@@ -68,7 +69,7 @@ def encoder_average(translator: Translator, lines: Sequence[str]) -> np.ndarray:
     if model.encoder is None:
         raise UserError("a vae has no encoder: give another --baseline_model.")
 
-    @tf.function(input_signature=[traced.MATRIX, traced.VECTOR], autograph=False)
+    @tf.function(input_signature=[IDS, LENGTHS], autograph=False)
     def average(x: tf.Tensor, x_len: tf.Tensor) -> tf.Tensor:
         z = model.z_for_prediction(x, x_len)
         states = tf.cast(model.encoder(model.emb_x(x), x_len, z), tf.float32)  # [B, Tx, 2H]

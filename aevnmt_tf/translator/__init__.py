@@ -4,9 +4,10 @@ translate, evaluate, the dev BLEU of training and the exported model share it:
 
     rules.py -> decision.py -> decode_path.py -> search
 
-rules.py declares the decision rules, decision.py runs them, decode_path.py has the model and
-its tokenizers as TensorFlow operations. line_translator.py, scorer.py and sampler.py have what
-people call. TensorFlow is imported with the first name that needs it, not with the package.
+rules.py declares the decision rules, decision.py runs them, and decode_path.py has the model
+and its tokenizers as TensorFlow operations. line_translator.py, scorer.py, sampler.py and
+embedder.py are the Python interface. The corpus_ modules are what commands do with whole files.
+TensorFlow is imported with the first name that needs it, not with the package.
 """
 
 import importlib
@@ -16,26 +17,13 @@ from aevnmt_tf.translator.rules import Decoding
 
 if TYPE_CHECKING:
     from aevnmt_tf.translator.decode_path import Graph
-    from aevnmt_tf.translator.ensemble import Ensemble
     from aevnmt_tf.translator.line_translator import Translator
     from aevnmt_tf.translator.loading import load
-    from aevnmt_tf.translator.scorer import PairScore
     from aevnmt_tf.translator.translated_lines import TranslatedLine, Translation
 
-__all__ = [
-    "Decoding",
-    "Ensemble",
-    "Graph",
-    "PairScore",
-    "TranslatedLine",
-    "Translation",
-    "Translator",
-    "load",
-]
+__all__ = ["Decoding", "Graph", "TranslatedLine", "Translation", "Translator", "load"]
 _HOMES = {
-    "Ensemble": "ensemble",
     "Graph": "decode_path",
-    "PairScore": "scorer",
     "TranslatedLine": "translated_lines",
     "Translation": "translated_lines",
     "Translator": "line_translator",

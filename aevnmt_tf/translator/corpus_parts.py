@@ -1,17 +1,16 @@
-"""A corpus in parts, as flags say: one shard of it, or all of them on several processes."""
+"""Flags for large corpora: one shard in this process, or all shards on Ray workers."""
 
 import argparse
-import itertools
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
-from aevnmt_tf.translator import corpus_shards
-from aevnmt_tf.translator.corpus_jobs import CorpusJob, Summary
+from aevnmt_tf.translator import corpus_shards, ray_engine
+from aevnmt_tf.translator.corpus_jobs import CorpusJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
 
 
 def is_split(args: argparse.Namespace) -> bool:
-    """Return whether a corpus is done in parts; a UserError about flags that do not fit."""
+    """Return whether the flags ask for shards; raise a UserError if they do not fit."""
     is_ray = args.engine == "ray"
     if is_ray and args.shard is not None:
         raise UserError("--engine ray makes shards itself: leave --shard out.")
@@ -24,35 +23,20 @@ def is_split(args: argparse.Namespace) -> bool:
 
 
 def run_split(
-    command: str,
-    args: argparse.Namespace,
-    job: CorpusJob,
-    source: CorpusInput,
-    summary: Summary,
+    command: str, args: argparse.Namespace, job: CorpusJob, source: CorpusInput
 ) -> None:
-    """Do a shard, or all of them with Ray, and say as `command` what there is to say.
-
-    `summary` is an empty one.
-    """
+    """Do one shard, or all of them with Ray, and report the progress of `command`."""
     rate = LineRate(command)
-    done = itertools.count(1)
     if args.engine == "local":
-        corpus_shards.run_shard(
-            job, source, Shard(*args.shard), args.output, say=rate.say,
-            seen=lambda *_: rate.move(next(done)),
-        )  # fmt: skip
+        corpus_shards.run_shard(job, source, Shard(*args.shard), args.output, rate)
         return
-    from aevnmt_tf.translator import ray_engine
-
-    ray_engine.run(
+    summary = ray_engine.run(
         job,
         source,
         args.output,
         num_workers=args.num_workers,
         address=args.ray_address,
-        summary=summary,
-        say=rate.say,
-        move=rate.move,
+        rate=rate,
     )
     rate.end()
     for sentence in summary.lines():

@@ -1,7 +1,7 @@
-"""Decision rules at work, in the graph: a rule asks a Graph for z, and searches with it.
+"""Decision rules inside the graph: choose z, search, and list the best translations.
 
-rules.py declares what is read here. Only mbr with pairwise utilities draws its candidates here
-and chooses outside of the graph, see mbr.py.
+rules.py declares the rules and their options. Pairwise mbr only samples here; it chooses among
+the samples outside of the graph, in mbr.py.
 """
 
 import dataclasses
@@ -11,35 +11,34 @@ import tensorflow as tf
 from aevnmt_tf import search, text
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.search import Hypotheses, Nest
-from aevnmt_tf.translator import pooling
-from aevnmt_tf.translator.aggregated_chrf import aggregated_chrf
+from aevnmt_tf.translator import mbr, pooling
 from aevnmt_tf.translator.decode_path import Graph
 from aevnmt_tf.translator.rules import BEAMS, DRAWING, DRAWS_Z, SAMPLES, Decoding
 
 
 def check(graph: Graph, decoding: Decoding) -> None:
-    """Raise a UserError where a model cannot search in this way."""
+    """Raise a UserError if a model does not support a decision rule."""
     asks_for_draws = decoding.z == "sample" and decoding.search not in DRAWS_Z
     if asks_for_draws and not graph.draws_z:
         has_z = any(member.model.posterior is not None for member in graph.members)
         what = "predicts z as a point, not as a density" if has_z else "has no z"
-        raise UserError(f"{_named(graph)} {what}: leave z and num_z as they are.")
+        raise UserError(f"{_named(graph)} {what}: leave z and num_z out.")
     _check_parts(graph, decoding)
 
 
 def _check_parts(graph: Graph, decoding: Decoding) -> None:
-    """Raise a UserError where a model lacks what the search needs, other than draws."""
+    """Raise a UserError if a model lacks a part that the search needs."""
     for member in graph.members:
         decoder = member.model.decoder
         has_attention = decoder is None or decoder.has_attention
         if decoding.coverage_penalty_weight and not has_attention:
             raise UserError(
-                'coverage_penalty_weight is about attention, and this model has attention "": '
-                "set it to 0."
+                "coverage_penalty_weight needs attention, and this model has none (attention "
+                '""): set it to 0.'
             )
         posterior = member.model.posterior
         if posterior is None and (decoding.num_z > 1 or decoding.z == "zero"):
-            raise UserError(f"{_named(member)} has no z: leave z and num_z as they are.")
+            raise UserError(f"{_named(member)} has no z: leave z and num_z out.")
         sees_target = posterior is not None and "y" in posterior.sides
         if decoding.search == "refine" and not sees_target:
             raise UserError(
@@ -63,17 +62,17 @@ def decide(
     z: tf.Tensor | None = None,
     words: Nest = None,
 ) -> tuple[Hypotheses, Nest]:
-    """Return the n_best translations of each source, and the z [B, K, Z] of each.
+    """Return the n_best translations per source, and the z [B, K, Z] of each.
 
     Args:
-        graph: the model.
-        x: [B, Tx].
-        x_len: [B].
-        seeds: [B], of whatever is drawn.
-        decoding: the rule.
-        with_attention: whether to return attention, too.
-        z: [B, Z] in place of the one that `decoding` says.
-        words: the graph's word_table, which makes the search quicker.
+        graph: The model.
+        x: Source ids [B, Tx].
+        x_len: Source lengths [B].
+        seeds: Random seeds [B].
+        decoding: The decision rule.
+        with_attention: Whether to return attention weights.
+        z: The z [B, Z] to use instead of that of the decision rule.
+        words: The word_table of the graph, which speeds up the search.
     """
     _check_parts(graph, decoding)
     draws = decoding.draws
@@ -82,7 +81,7 @@ def decide(
         x, x_len = (tf.repeat(v, draws, axis=0) for v in (x, x_len))  # [B * draws, ...]
     if z is not None:
         if draws > 1 or decoding.search == "refine":
-            raise UserError("a z that is given is neither drawn nor refined: give z mean.")
+            raise UserError("a given z is neither drawn nor refined: give z mean.")
     elif decoding.search == "refine":
         z = _refined_z(graph, x, x_len, seeds=seeds, decoding=decoding, words=words)
     else:
@@ -97,15 +96,15 @@ def decide(
 def _listed(
     graph: Graph, found: Hypotheses, z: Nest, *, decoding: Decoding
 ) -> tuple[Hypotheses, Nest]:
-    """Return the n_best of what was found [B * draws, K] for each sentence, and their z."""
+    """Return the n_best of the hypotheses [B * draws, K] per sentence, and their z."""
     draws, each = decoding.draws, found.scores.shape[1]
     z = pooling.map_tensors(lambda v: tf.repeat(v[:, None], each, axis=1), z)
     if decoding.search in SAMPLES:
         found, z = pooling.together((found, z), draws=draws)
-        if decoding.search == "sample":  # as they were drawn
+        if decoding.search == "sample":  # in the order in which they were drawn
             return found, z
         texts = graph.y_tokenizer.decode(found.ids)  # [B, K]
-        found = found._replace(scores=aggregated_chrf(texts))
+        found = found._replace(scores=mbr.aggregated_chrf(texts))
     elif draws * each == 1:
         return found, z
     else:
@@ -128,7 +127,7 @@ def search_with(
     with_attention: bool = False,
     words: Nest = None,
 ) -> Hypotheses:
-    """Return what the search finds with one z for each row."""
+    """Return what the search finds with one z per row."""
     problem = search.SearchProblem(
         *graph.begin(x, x_len, z, width=decoding.width, words=words),
         limits=limits(x_len, decoding=decoding),
@@ -142,13 +141,13 @@ def search_with(
 
 
 def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) -> Hypotheses:
-    """Return the hypotheses [R, K] that a rule's search finds, one text perhaps twice."""
+    """Return the hypotheses [R, K] of a search, possibly with several of the same text."""
     weight = decoding.length_penalty_weight
     if decoding.search == "greedy":
         return search.greedy(problem, length_penalty_weight=weight)
     if decoding.search in BEAMS:
         width = decoding.beam_width
-        # For a list the whole beam: what takes the place of other segmentations of a text.
+        # A list needs the whole beam: merged segmentations leave places to fill.
         n_best = 1 if decoding.n_best == 1 else width
         return search.beam(
             problem,
@@ -168,7 +167,7 @@ def run(problem: search.SearchProblem, *, seeds: tf.Tensor, decoding: Decoding) 
 
 
 def limits(x_len: tf.Tensor, *, decoding: Decoding) -> tf.Tensor:
-    """Return how long [B] translations of x_len [B] source words may be; </s> counts."""
+    """Return the maximum lengths [B] of translations, including </s>."""
     if decoding.force_length is not None:
         return tf.fill(tf.shape(x_len), decoding.force_length)
     # DEVIATION: TF-NMT stops a whole batch at twice the length of its longest source.
@@ -187,16 +186,15 @@ def _refined_z(
     decoding: Decoding,
     words: Nest,
 ) -> Nest:
-    """Return the z that the last search of refine starts from.
+    """Return the z for the last search of refine.
 
     Stochastic hill-climbing, as Shah and Barber (2018) predict:
 
         z ~ p(z)                    or r(z|x)
         y = argmax P(y|x, z)        a draft, by beam search
-        z ~ q(z|x, y)               and a draft again, refine_steps times in all
+        z ~ q(z|x, y)               and a new draft, refine_steps times
 
-    The paper's own rule needs one call of the inference network and one search instead.
-    Decoding's z says whether z is drawn or a mean, all along.
+    `decoding.z` says whether each z is a draw or a mean.
     """
     kind = decoding.z
     if decoding.refine_start == "prior":

@@ -1,8 +1,9 @@
-"""From text to text inside the graph: what is offline here is what is served.
+"""From text to text inside the graph, for offline translation and for serving alike.
 
 text -> ids -> z -> encoder -> search -> ids -> text
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,24 +13,28 @@ from aevnmt_tf import search, text
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import importance
 
-# Streams of a seed's random numbers; those from 0 are the words' of a sentence.
+# Streams of random numbers of a seed; those from 0 on belong to the words of a sentence.
 Z_STREAM = -2
-SCORE_STREAM = -3  # and below: one for each sample
+SCORE_STREAM = -3  # and below: one per sample
 
+# Inputs of traced functions.
+IDS = tf.TensorSpec([None, None], tf.int32)  # [B, T]
+LENGTHS = tf.TensorSpec([None], tf.int32)  # [B]
+SEEDS = tf.TensorSpec([None], tf.int64)  # [B]
+STRINGS = tf.TensorSpec([None], tf.string)  # [B]
+PAIRS = {"x": IDS, "x_len": LENGTHS, "y": IDS, "y_len": LENGTHS}
 
 Encoded = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 Batch = dict[str, tf.Tensor]  # x [B, Tx], x_len [B], y [B, Ty], y_len [B]
 
 
-class Graph(tf.Module):
-    """A model with its tokenizers, as TensorFlow operations from text to text.
+def traced(function: Callable[..., Any], signature: Sequence[search.Nest]) -> Any:
+    """Return a function that TensorFlow traces once, when it is first called."""
+    return tf.function(function, input_signature=signature, autograph=False)
 
-    Args:
-        model: a model.Aevnmt.
-        x_tokenizer: the source's text.Tokenizer.
-        y_tokenizer: the target's.
-        hp: the run's settings.
-    """
+
+class Graph(tf.Module):
+    """A model with its tokenizers, as TensorFlow operations from text to text."""
 
     def __init__(
         self,
@@ -39,28 +44,28 @@ class Graph(tf.Module):
         hp: Hparams,
     ) -> None:
         super().__init__(name="translator")
-        self.model: Any = model  # whose parts may be None, as systems lack some
+        self.model: Any = model  # parts of it may be None
         self.x_tokenizer = x_tokenizer
         self.y_tokenizer = y_tokenizer
         self.hp = hp
 
     @property
     def members(self) -> "list[Graph]":
-        """The graphs of an ensemble; this one alone."""
+        """The graphs of an ensemble; of a single model, the graph itself."""
         return [self]
 
     def word_table(self) -> search.Nest:
-        """Return what each word adds to the decoder's sums now; None where it has no table."""
+        """Return what each word adds to the sums of the decoder, or None if it has no table."""
         if self.model.decoder is None:
             return None
         return self.model.decoder.word_table(self.model.emb_y)
 
     def encode(self, source: tf.Tensor) -> Encoded:
-        """Return of strings [B] x [B, Tx], x_len [B], and whether a line was cut [B]."""
+        """Return x [B, Tx], x_len [B] and whether the line was cut [B], for strings [B]."""
         return _ids(self.x_tokenizer, source, limit=self.hp.src_max_len_infer)
 
     def encode_target(self, target: tf.Tensor) -> Encoded:
-        """Return of strings [B] y [B, Ty], y_len [B], and whether a line was cut [B]."""
+        """Return y [B, Ty], y_len [B] and whether the line was cut [B], for strings [B]."""
         limit = max(self.hp.src_max_len_infer, self.hp.tgt_max_len_infer or 0)
         return _ids(self.y_tokenizer, target, limit=limit)
 
@@ -72,13 +77,13 @@ class Graph(tf.Module):
         kind: str | None = "mean",
         seeds: tf.Tensor | None = None,
     ) -> search.Nest:
-        """Return what to predict with: z [B, Z], or None without a latent variable."""
+        """Return the z [B, Z] to predict with, or None without a latent variable."""
         q = self.model.predict_z(x, x_len)
         if q is None:
             return None
         if kind == "zero":
             return tf.zeros_like(q.mean())
-        return self._z(self.model.predictor, q, kind=kind, seeds=seeds)
+        return _z(self.model.predictor, q, kind=kind, seeds=seeds)
 
     def prior_z(
         self,
@@ -88,27 +93,18 @@ class Graph(tf.Module):
         x: tf.Tensor | None = None,
         x_len: tf.Tensor | None = None,
     ) -> search.Nest:
-        """Return z [B, Z] for seeds [B]: kind "sample" from p(z), or p(z|x), else its mean."""
+        """Return z [B, Z] for seeds [B]: a draw from p(z) or p(z|x) ("sample"), or its mean."""
         p = self.model.prior({} if x is None else {"x": (self.model.emb_x.words(x), x_len)})
-        z = self._z(self.model.prior, p, kind=kind, seeds=seeds)
+        z = _z(self.model.prior, p, kind=kind, seeds=seeds)
         return tf.broadcast_to(z, [tf.size(seeds), self.model.prior.z_size])
 
     def posterior_z(self, batch: Batch, *, kind: str | None, seeds: tf.Tensor) -> search.Nest:
-        """Return z [B, Z]: kind "sample" from q(z|x, y), else its mean."""
-        return self._z(self.model.posterior, self.model.infer(batch), kind=kind, seeds=seeds)
-
-    def _z(
-        self, part: Any, distribution: Any, *, kind: str | None, seeds: tf.Tensor | None
-    ) -> tf.Tensor:
-        """Return z of one of the model's distributions: kind "sample" a draw, else the mean."""
-        if kind != "sample":
-            return part.draw(distribution, None)
-        epsilon = search.normals(seeds, stream=Z_STREAM, count=part.noise_size)
-        return part.draw(distribution, epsilon)
+        """Return z [B, Z]: a draw from q(z|x, y) ("sample"), or its mean."""
+        return _z(self.model.posterior, self.model.infer(batch), kind=kind, seeds=seeds)
 
     @property
     def draws_z(self) -> bool:
-        """Whether there is a distribution to draw z from, and not a point or nothing."""
+        """Whether z has a distribution to draw from, rather than being a point or absent."""
         return self.model.posterior is not None and not self.model.predictor.is_point
 
     def begin(
@@ -120,9 +116,9 @@ class Graph(tf.Module):
         width: int,
         words: search.Nest = None,
     ) -> tuple[search.Step, search.Nest, search.Nest]:
-        """Return where a search for `width` hypotheses begins: step, memory and state.
+        """Return step, memory and initial state of a search for `width` hypotheses.
 
-        A VAE has no translation: it finds x again by P(x|z).
+        A VAE does not translate: it reconstructs x by P(x|z).
         """
         if self.model.decoder is None:
             return self.begin_source(z, x_len, attended=tf.shape(x)[1])
@@ -130,26 +126,38 @@ class Graph(tf.Module):
         memory, state = self.model.start(x, x_len, z)
         return step, step.memory(memory), state
 
-    def embed_batch(self, x: tf.Tensor, x_len: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return location and scale [B, Z] of z given the source; a point has the scale 0."""
-        q = self.model.predict_z(x, x_len)
-        return q.mean(), q.stddev()
+    def begin_source(
+        self, z: search.Nest, limits: tf.Tensor, *, attended: tf.Tensor | int = 1
+    ) -> tuple[search.Step, search.Nest, search.Nest]:
+        """Return step, memory and initial state of a search for a source by P(x|z).
+
+        Its attention to `attended` words is 0.
+        """
+        language_model, emb_x = self.model.source_lm, self.model.emb_x
+
+        def step(memory: search.Nest, states: search.Nest, x: tf.Tensor) -> search.Nest:
+            logits, states = language_model.step(states, emb_x(x))
+            return logits, states, tf.zeros([tf.size(x), attended])
+
+        return step, (), language_model.begin(z, limits)
 
     def translations(
         self, hypotheses: search.Hypotheses, x_len: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return texts and scores [B, N].
-
-        An empty source has an empty translation of score 0.
-        """
+        """Return texts and scores [B, N]; those of an empty source are "" and 0."""
         texts = self.y_tokenizer.decode(hypotheses.ids)
         is_empty = (x_len == 1)[:, None]
         return tf.where(is_empty, "", texts), tf.where(is_empty, 0.0, hypotheses.scores)
 
+    def embed_batch(self, x: tf.Tensor, x_len: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return mean and scale [B, Z] of z given the source; the scale of a point is 0."""
+        q = self.model.predict_z(x, x_len)
+        return q.mean(), q.stddev()
+
     def score_batch(
-        self, batch: Batch, *, seeds: tf.Tensor, samples: tf.Tensor
+        self, batch: Batch, seeds: tf.Tensor, samples: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Return log-probabilities and bounds [B] of pairs by name, as in Scorer.score."""
+        """Return log-probabilities and bounds [B] of pairs by name, as in Translator.score."""
         model = self.model
         at_mean = model.loss_terms(batch, z=self.z(batch["x"], batch["x_len"]))
         if model.posterior is None:
@@ -185,20 +193,13 @@ class Graph(tf.Module):
             "log_py_at_mean": -at_mean.nll_y,
         }
 
-    def begin_source(
-        self, z: search.Nest, limits: tf.Tensor, *, attended: tf.Tensor | int = 1
-    ) -> tuple[search.Step, search.Nest, search.Nest]:
-        """Return where a source begins, by P(x|z): step function, memory and state.
 
-        The attention to `attended` words is 0.
-        """
-        language_model, emb_x = self.model.source_lm, self.model.emb_x
-
-        def step(memory: search.Nest, states: search.Nest, x: tf.Tensor) -> search.Nest:
-            logits, states = language_model.step(states, emb_x(x))
-            return logits, states, tf.zeros([tf.size(x), attended])
-
-        return step, (), language_model.begin(z, limits)
+def _z(part: Any, distribution: Any, *, kind: str | None, seeds: tf.Tensor | None) -> tf.Tensor:
+    """Return a draw from a distribution of a part of the model ("sample"), or its mean."""
+    if kind != "sample":
+        return part.draw(distribution, None)
+    epsilon = search.normals(seeds, stream=Z_STREAM, count=part.noise_size)
+    return part.draw(distribution, epsilon)
 
 
 def _ids(tokenizer: text.Tokenizer, lines: tf.Tensor, *, limit: int) -> Encoded:

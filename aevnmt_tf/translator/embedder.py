@@ -1,4 +1,4 @@
-"""What z is, given lines."""
+"""Distributions and draws of z for lines and pairs of lines."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,73 +6,61 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import traced
-from aevnmt_tf.translator.decode_path import Graph
+from aevnmt_tf.translator.decode_path import IDS, LENGTHS, PAIRS, SEEDS, Batch, Graph, traced
 from aevnmt_tf.translator.line_encoder import LineEncoder, checked, line_seeds
 
 
 class Embedder:
-    """The distributions of z that a graph's inference networks give."""
+    """Infers z with the networks of a graph."""
 
     def __init__(self, graph: Graph, encoder: LineEncoder) -> None:
         self._graph, self._encoder = graph, encoder
-        self._functions = traced.TracedFunctions()
+        self._embed = traced(graph.embed_batch, [IDS, LENGTHS])
+        self._draw = traced(self._draw_z, [IDS, LENGTHS, SEEDS])
+        self._posterior = traced(self._infer_z, [PAIRS, SEEDS])
 
     def embed(self, lines: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return location and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
+        """Return mean and scale [N, Z] of r(z|x), or of q(z|x), for each line."""
         lines = list(checked(lines))
         self._check_z()
-        signature = [traced.MATRIX, traced.VECTOR]
-        run = self._functions.get("embed", self._graph.embed_batch, signature)
-        loc, scale = self._zeros(len(lines)), self._zeros(len(lines))
+        loc, scale = np.zeros([2, len(lines), self._graph.hp.z_dim], np.float32)
         for batch in self._encoder.batches(lines):
-            loc[batch.rows], scale[batch.rows] = run(batch.x, batch.x_len)
+            loc[batch.rows], scale[batch.rows] = self._embed(batch.x, batch.x_len)
         return loc, scale
 
     def draw(self, lines: Iterable[str], *, seed: int = 1) -> np.ndarray:
-        """Return the z [N, Z] that each line is translated with where z is "sample"."""
+        """Return the z [N, Z] with which --z sample translates each line."""
         lines = list(checked(lines))
         self._check_z()
-
-        def draw(x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
-            return self._graph.z(x, x_len, kind="sample", seeds=seeds)
-
-        signature = [traced.MATRIX, traced.VECTOR, traced.SEEDS]
-        run = self._functions.get("draw", draw, signature)
-        z = self._zeros(len(lines))
+        z = np.zeros([len(lines), self._graph.hp.z_dim], np.float32)
         for batch in self._encoder.batches(lines):
-            z[batch.rows] = run(batch.x, batch.x_len, line_seeds(seed, batch.rows))
+            z[batch.rows] = self._draw(batch.x, batch.x_len, line_seeds(seed, batch.rows))
         return z
 
     def posterior(self, sources: Sequence[str], targets: Sequence[str]) -> list[np.ndarray]:
-        """Return location and scale [N, Z] of q(z|x), or q(z|x, y), and its KL to the prior.
+        """Return mean and scale [N, Z] of q(z|x) or q(z|x, y), and its KL from the prior.
 
-        The KL is [N, Z]; [N, 1], of one draw, for a prior that has none by dimension.
+        The KL is [N, Z], or an estimate [N, 1] from one draw if the prior has no KL per
+        dimension.
         """
         self._check_z()
-        graph, model = self._graph, self._graph.model
-
-        def infer(
-            x: tf.Tensor, x_len: tf.Tensor, y: tf.Tensor, y_len: tf.Tensor, seeds: tf.Tensor
-        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            batch = {"x": x, "x_len": x_len, "y": y, "y_len": y_len}
-            q, p = model.infer(batch), model.prior(model.embed(batch))
-            z = graph.posterior_z(batch, kind="sample", seeds=seeds)
-            return q.mean(), q.stddev(), model.prior.kl(q, p, z)
-
-        run = self._functions.get("posterior", infer, [*traced.PAIRS, traced.SEEDS])
-        found: dict[int, tuple[np.ndarray, ...]] = {}
-        for rows, ids, _ in self._encoder.pair_batches(sources, targets):
-            parts = run(*ids, line_seeds(1, rows))
-            each = zip(*(part.numpy() for part in parts), strict=True)
-            found.update(zip(rows, each, strict=True))
-        ordered = (found[row] for row in range(len(sources)))
-        return [np.stack(part) for part in zip(*ordered, strict=True)]
-
-    def _zeros(self, count: int) -> np.ndarray:
-        return np.zeros([count, self._graph.hp.z_dim], np.float32)
+        rows, parts = [], []
+        for pairs in self._encoder.pair_batches(sources, targets):
+            rows.append(pairs.rows)
+            parts.append(self._posterior(pairs.batch, line_seeds(1, pairs.rows)))
+        order = np.argsort(np.concatenate(rows))
+        return [np.concatenate(part)[order] for part in zip(*parts, strict=True)]
 
     def _check_z(self) -> None:
         if self._graph.model.posterior is None:
             kind = self._graph.hp.model_type
             raise UserError(f"this model (model_type {kind}) has no z to embed sentences with.")
+
+    def _infer_z(self, batch: Batch, seeds: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        model = self._graph.model
+        q, p = model.infer(batch), model.prior(model.embed(batch))
+        z = self._graph.posterior_z(batch, kind="sample", seeds=seeds)
+        return q.mean(), q.stddev(), model.prior.kl(q, p, z)
+
+    def _draw_z(self, x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor) -> tf.Tensor:
+        return self._graph.z(x, x_len, kind="sample", seeds=seeds)

@@ -1,7 +1,7 @@
-"""Several models that translate as one: P(y_j|...) is the mean of theirs."""
+"""Ensembles: the probability of the next word is the mean over several models."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,10 +12,10 @@ from aevnmt_tf.translator.decode_path import Batch, Graph
 
 
 class Ensemble(Graph):
-    """A graph made of graphs with equal vocabularies, each with a z of its own.
+    """Graphs with identical vocabularies as one graph; each draws its own z.
 
-    Settings such as beam_width and src_max_len_infer are the first one's. It translates by any
-    decision rule; scores, samples and embeddings are those of single models.
+    Settings such as beam_width and src_max_len_infer are those of the first model. An ensemble
+    translates with any decision rule. It does not score, sample or embed.
     """
 
     def __init__(self, members: Sequence[Graph]) -> None:
@@ -25,59 +25,44 @@ class Ensemble(Graph):
 
     @property
     def members(self) -> list[Graph]:
-        """The graphs that it is made of."""
+        """The graphs of the models."""
         return list(self._members)
 
     def word_table(self) -> search.Nest:
-        """Return a tuple, one for each model."""
+        """Return a tuple, one table per model."""
         return tuple(member.word_table() for member in self.members)
 
     def z(
-        self,
-        x: tf.Tensor,
-        x_len: tf.Tensor,
-        *,
-        kind: str | None = "mean",
-        seeds: tf.Tensor | None = None,
+        self, x: tf.Tensor, x_len: tf.Tensor, *, seeds: tf.Tensor | None = None, **options: Any
     ) -> search.Nest:
-        """Return what to predict with: a tuple of z [B, Z] or None, one for each model."""
-        seeds = self._split(tf.zeros_like(x_len) if seeds is None else seeds)
-        members = zip(self.members, seeds, strict=True)
-        return tuple(member.z(x, x_len, kind=kind, seeds=seed) for member, seed in members)
+        """Return a tuple of z [B, Z] or None, one per model."""
+        seeds = tf.zeros_like(x_len) if seeds is None else seeds
+        members = self._with_seeds(seeds)
+        return tuple(member.z(x, x_len, seeds=own, **options) for member, own in members)
 
-    def prior_z(
-        self, seeds: tf.Tensor, *, kind: str | None, **source: tf.Tensor
-    ) -> search.Nest:
-        """Return a tuple of z [B, Z], one for each model."""
-        members = zip(self.members, self._split(seeds), strict=True)
-        return tuple(member.prior_z(seed, kind=kind, **source) for member, seed in members)
+    def prior_z(self, seeds: tf.Tensor, **options: Any) -> search.Nest:
+        """Return a tuple of z [B, Z], one per model."""
+        members = self._with_seeds(seeds)
+        return tuple(member.prior_z(own, **options) for member, own in members)
 
     def posterior_z(self, batch: Batch, *, kind: str | None, seeds: tf.Tensor) -> search.Nest:
-        """Return a tuple of z [B, Z], one for each model."""
-        members = zip(self.members, self._split(seeds), strict=True)
-        return tuple(
-            member.posterior_z(batch, kind=kind, seeds=seed) for member, seed in members
-        )
+        """Return a tuple of z [B, Z], one per model."""
+        members = self._with_seeds(seeds)
+        return tuple(member.posterior_z(batch, kind=kind, seeds=own) for member, own in members)
 
     @property
     def draws_z(self) -> bool:
-        """Whether a model has a distribution to draw z from."""
+        """Whether z of at least one model has a distribution to draw from."""
         return any(member.draws_z for member in self.members)
 
     def begin(
-        self,
-        x: tf.Tensor,
-        x_len: tf.Tensor,
-        z: search.Nest,
-        *,
-        width: int,
-        words: search.Nest = None,
+        self, x: tf.Tensor, x_len: tf.Tensor, z: search.Nest, *, width: int, words: Any = None
     ) -> tuple[search.Step, search.Nest, search.Nest]:
-        """Return where a search starts: memory and state are tuples, one for each model."""
+        """Return where a search starts; memory and state are tuples, one entry per model."""
         words = words or [None] * len(self.members)
         begun = [
-            member.begin(x, x_len, one, width=width, words=table)
-            for member, one, table in zip(self.members, z, words, strict=True)
+            member.begin(x, x_len, own_z, width=width, words=table)
+            for member, own_z, table in zip(self.members, z, words, strict=True)
         ]
         steps, memories, states = zip(*begun, strict=True)
 
@@ -92,17 +77,18 @@ class Ensemble(Graph):
         return step, memories, states
 
     def embed_batch(self, *_: Any, **__: Any) -> Any:
-        """Refuse: this is not for an ensemble."""
+        """Refuse: ensembles do not embed."""
         raise UserError("an ensemble only translates: embed sentences with one of its models.")
 
     def score_batch(self, *_: Any, **__: Any) -> Any:
-        """Refuse: this is not for an ensemble."""
+        """Refuse: ensembles do not score."""
         raise UserError("an ensemble only translates: score pairs with one of its models.")
 
     def begin_source(self, *_: Any, **__: Any) -> Any:
-        """Refuse: this is not for an ensemble."""
+        """Refuse: ensembles do not sample pairs."""
         raise UserError("an ensemble only translates: sample pairs with one of its models.")
 
-    def _split(self, seeds: tf.Tensor) -> list[tf.Tensor]:
-        """Return the seeds of each model, of those [B] of the sentences."""
-        return tf.unstack(search.split_seeds(seeds, count=len(self.members)), axis=1)
+    def _with_seeds(self, seeds: tf.Tensor) -> Iterator[tuple[Graph, tf.Tensor]]:
+        """Return each model with its own seeds [B], derived from those of the sentences."""
+        own = tf.unstack(search.split_seeds(seeds, count=len(self.members)), axis=1)
+        return zip(self.members, own, strict=True)

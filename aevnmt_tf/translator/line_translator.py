@@ -1,5 +1,6 @@
-"""Lines of text in, lines of text out: the graph for people and files."""
+"""Lines of text in, lines of text out: the Python interface to a graph."""
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -7,16 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import search
-from aevnmt_tf.translator import (
-    concurrent_batches,
-    decision,
-    line_encoder,
-    line_windows,
-    mbr,
-    pooling,
-    traced,
-)
-from aevnmt_tf.translator.decode_path import Graph
+from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.translator import decision, line_batches, line_encoder, mbr, pooling
+from aevnmt_tf.translator.decode_path import IDS, LENGTHS, SEEDS, Graph, traced
 from aevnmt_tf.translator.embedder import Embedder
 from aevnmt_tf.translator.line_encoder import LineBatch, LineEncoder
 from aevnmt_tf.translator.rules import Decoding
@@ -30,21 +24,21 @@ from aevnmt_tf.translator.translated_lines import (
     outputs,
 )
 
-if TYPE_CHECKING:  # slow to import, and few need it
+if TYPE_CHECKING:  # slow to import
     from aevnmt_tf.text.moses import MosesPipeline
 
 
 class Translator:
-    """Translates lines of text, scores pairs of lines and makes up new ones.
+    """Translates lines of text, scores sentence pairs and samples new ones.
 
-    `scorer`, `sampler` and `embedder` have more than is offered here.
+    Its `scorer`, `sampler` and `embedder` offer further methods.
 
     Args:
-        graph: the model and its tokenizers.
-        x_moses: what turns raw text into what the source's tokenizer reads, or None.
-        y_moses: what turns what the target's tokenizer writes into raw text, or None.
-        is_final: whether the weights change no more. Then what all sentences share is computed
-            once, when the first full batch comes: it is not worth it for a few lines.
+        graph: The model and its tokenizers.
+        x_moses: As in LineEncoder.
+        y_moses: As in LineEncoder.
+        is_final: Whether the weights no longer change. If so, what all sentences share is
+            computed once, with the first full batch; for a few lines it would not pay off.
     """
 
     def __init__(
@@ -62,12 +56,12 @@ class Translator:
         self.encoder = LineEncoder(graph, x_moses=x_moses, y_moses=y_moses)
         self.scorer = Scorer(graph, self.encoder)
         self.embedder = Embedder(graph, self.encoder)
-        self.sampler = Sampler(graph, self.encoder, self.embedder)
-        self._functions = traced.TracedFunctions()
+        self.sampler = Sampler(graph, self.encoder)
+        self._search_function = functools.cache(self._trace_search)
         self._words: search.Nest = None
 
     def __repr__(self) -> str:
-        """Return the kind of model, its languages, its size and its search."""
+        """Describe the model, its languages, its size and its search."""
         members, decoding = self.graph.members, Decoding.of(self.hp)
         models = f" ensemble of {len(members)}" if len(members) > 1 else ""
         size = sum(member.model.count_params() for member in members)
@@ -141,16 +135,33 @@ class Translator:
         return self.embedder.embed(lines)
 
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], **options: int
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        samples: int = 10,
+        seed: int = 1,
     ) -> dict[str, np.ndarray]:
         """Return log-probabilities and bounds of sentence pairs in nats, one array per name.
+
+        The names are the columns of `aevnmt score`, which depend on the system.
 
         Args:
             sources: Source sentences.
             targets: Target sentences.
-            **options: `samples`, the number of draws of z per pair (10), and `seed` (1).
+            samples: The number of draws of z per pair.
+            seed: The random seed. The draws depend on it and on the number of the pair.
         """
-        return self.scorer.score(sources, targets, **options)
+        x, y = (list(line_encoder.checked(side)) for side in (sources, targets))
+        if len(x) != len(y):
+            raise UserError(
+                f"{len(x)} sources but {len(y)} targets: give one target per source."
+            )
+        scores = list(self.scorer.stream(zip(x, y, strict=True), samples=samples, seed=seed))
+        return {
+            name: np.array([score.values[name] for score in scores], np.float32)
+            for name in self.scorer.names
+        }
 
     def sample(self, number: int, **options: Any) -> list[tuple[str, str]]:
         """Return sentence pairs (x, y) drawn with z from the prior.
@@ -163,10 +174,11 @@ class Translator:
 
     def interpolate(self, first: str, last: str, *, steps: int) -> list[tuple[str, str]]:
         """Return sentence pairs (x, y) decoded greedily on the line between two mean z."""
-        return self.sampler.interpolate(first, last, steps=steps)
+        loc, _ = self.embed([first, last])
+        return self.sampler.interpolate(*loc, steps=steps)
 
     def check(self, decoding: Decoding) -> None:
-        """Raise a UserError where the model cannot search in this way."""
+        """Raise a UserError if the model does not support a decision rule."""
         decision.check(self.graph, decoding)
 
     def stream(
@@ -181,24 +193,23 @@ class Translator:
         z: np.ndarray | None = None,
         start: int = 0,
     ) -> Iterator[TranslatedLine]:
-        """Translate lines in constant memory; results come in their order.
+        """Translate lines in constant memory, and yield the results in order.
 
         Args:
-            lines: raw text.
-            decoding: how to search.
-            seed: of whatever is random; a line's numbers depend on it and on the line's number.
-            details: also give pieces, attention and z.
-            window: how many lines are read and sorted by length before any is translated.
-                None: one batch first, so that the first results come soon, then more.
-            is_ready: whether another line can be read at once; where it cannot, those that are
-                there are translated.
-            z: [N, Z], what to translate each line with in place of the z that `decoding` says;
-                of a single model.
-            start: the number of the first line, from 0. Where it is one of
-                line_windows.window_starts, a part of a file is translated as in the whole.
+            lines: Raw text.
+            decoding: The decision rule.
+            seed: The random seed, as in `translate`.
+            details: Whether to return subwords, attention and z.
+            window: The number of lines to read and sort by length before translating. By
+                default one batch first, so that the first results come soon, then more.
+            is_ready: Whether another line can be read without waiting. If not, the lines read
+                so far are translated.
+            z: The z [N, Z] of each line, instead of that of `decoding`; not for ensembles.
+            start: The number of the first line, from 0. If it is one of
+                line_batches.window_starts, part of a file is translated as in the whole file.
         """
         self.check(decoding)
-        read = line_windows.windows(
+        read = line_batches.windows(
             line_encoder.checked(lines),
             batch_size=self.hp.infer_batch_size,
             window=window,
@@ -221,10 +232,12 @@ class Translator:
         details: bool,
         z: np.ndarray | None = None,
     ) -> list[TranslatedLine]:
-        """Return the results of some lines, the first of which is number `start` (from 0)."""
+        """Return the results of lines, the first of which has the number `start` (from 0)."""
         decoding = rule.in_graph
         words = self._word_table(start + len(lines))
-        run = self._search_function(decoding, words, details=details, with_z=z is not None)
+        run = self._search_function(
+            decoding, details=details, with_z=z is not None, with_words=words is not None
+        )
         results: dict[int, TranslatedLine] = {}
 
         def search_batch(batch: LineBatch) -> tuple[LineBatch, dict[str, Any]]:
@@ -233,10 +246,10 @@ class Translator:
             found = run(batch.x, batch.x_len, seeds, *given, *_tables(words))
             return batch, pooling.map_tensors(lambda v: v.numpy(), found)
 
-        # The longest first: in the end no core waits for it.
+        # The longest batches first, so that no core waits for one at the end.
         hypotheses = decoding.draws * decoding.width
         batches = list(self.encoder.batches(lines, hypotheses=hypotheses))[::-1]
-        for batch, found in concurrent_batches.run(search_batch, batches):
+        for batch, found in line_batches.run(search_batch, batches):
             for i, row in enumerate(batch.rows):
                 results[row] = line_of(found, i, raw=self.encoder.raw_target)
                 results[row].was_cut = bool(batch.was_cut[i])
@@ -250,19 +263,20 @@ class Translator:
         return [results[row] for row in range(len(lines))]
 
     def _word_table(self, num_lines: int) -> search.Nest:
-        """Return the graph's word_table where there have been so many lines, or None."""
-        is_worth_it = num_lines >= self.hp.infer_batch_size
-        if self._words is None and self.is_final and is_worth_it:
+        """Return the word_table of the graph if it pays off for so many lines, or None."""
+        pays_off = num_lines >= self.hp.infer_batch_size
+        if self._words is None and self.is_final and pays_off:
             self._words = self.graph.word_table()
         return self._words
 
-    def _search_function(
-        self, decoding: Decoding, words: search.Nest, *, details: bool, with_z: bool
+    def _trace_search(
+        self, decoding: Decoding, *, details: bool, with_z: bool, with_words: bool
     ) -> Callable[..., Any]:
-        """Return a traced search of x, x_len, seeds, z if it is given, and tables of words.
+        """Return a traced search of x, x_len, seeds, z if it is given, and word tables.
 
-        Tables are arguments: TensorFlow never forgets what a traced function has captured.
+        Tables are arguments, because TensorFlow never frees what a traced function captures.
         """
+        words = self._words if with_words else None
 
         def run(
             x: tf.Tensor, x_len: tf.Tensor, seeds: tf.Tensor, *others: tf.Tensor
@@ -276,12 +290,12 @@ class Translator:
             )
             return outputs(self.graph, found, z, x, x_len, details=details)
 
-        signature = [traced.MATRIX, traced.VECTOR, traced.SEEDS]
+        signature = [IDS, LENGTHS, SEEDS]
         if with_z:
-            signature.append(traced.vectors(self.hp.z_dim))
+            signature.append(tf.TensorSpec([None, self.hp.z_dim]))
         signature += [tf.TensorSpec.from_tensor(table) for table in _tables(words)]
-        key = (decoding, details, with_z, words is not None)
-        return self._functions.get(key, run, signature)
+        # Traced here, and not by several threads at once.
+        return traced(run, signature).get_concrete_function()
 
 
 def _tables(words: search.Nest) -> list[tf.Tensor]:

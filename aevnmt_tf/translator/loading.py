@@ -1,4 +1,4 @@
-"""A run's directory, or those of several runs, to a translator."""
+"""Load a run, or several runs as an ensemble, as a translator."""
 
 import os
 import tempfile
@@ -20,13 +20,7 @@ Run = str | os.PathLike[str]
 def load(
     run: Run | list[Run] | tuple[Run, ...], *, checkpoint: str | None = None, **overrides: Any
 ) -> Translator:
-    """Return the translator of a run's directory.
-
-    Args:
-        run: the out_dir of a training run; a list of several makes an ensemble.
-        checkpoint: "best", "last" or "average"; None: as run_directory.find_weights.
-        overrides: settings to change, such as beam_width.
-    """
+    """Return the translator of a run; arguments as in `aevnmt_tf.load`."""
     if isinstance(run, list | tuple):
         members = [load(one, checkpoint=checkpoint, **overrides) for one in run]
         return members[0] if len(members) == 1 else ensemble(members, names=run)
@@ -40,7 +34,7 @@ def load(
     run_directory.load_weights(model, weights)
     pipelines = {}
     if hp.text_pipeline == "moses":
-        from aevnmt_tf.data import text_folder  # slow to import, and few need it
+        from aevnmt_tf.data import text_folder  # slow to import
 
         found = text_folder.load_pipelines(hp, folder)
         pipelines = {"x_moses": found[hp.src], "y_moses": found[hp.tgt]}
@@ -50,14 +44,14 @@ def load(
 def ensemble(
     members: Sequence[Translator], *, names: Sequence[Run] | None = None
 ) -> Translator:
-    """Return the translator of several with equal vocabularies; errors call them `names`."""
+    """Return an ensemble of translators with identical vocabularies; errors use `names`."""
     first, *others = members
     names = names or [f"model {number}" for number in range(1, len(members) + 1)]
     known = _text_files(first)
     for name, other in zip(names[1:], others, strict=True):
         if _text_files(other) != known:
             raise UserError(
-                f"{name} and {names[0]} cannot be an ensemble: their languages or "
+                f"{name} and {names[0]} cannot form an ensemble: their languages or "
                 "vocabularies differ."
             )
     return Translator(
@@ -69,7 +63,7 @@ def ensemble(
 
 
 def _text_files(translator: Translator) -> list[dict[str, bytes]]:
-    """Return all that turns text into ids and back, as files: contents by name."""
+    """Return the contents of the tokenizer files of both sides, by name."""
     hp, sides = translator.hp, []
     encoder = translator.encoder
     for lang, tokenizer, pipeline in (

@@ -1,12 +1,12 @@
-"""Hypotheses of one text become one entry, and those of several draws of z one list.
+"""Merge hypotheses of the same text, and those found with several draws of z.
 
-Two hypotheses can be segmentations of one text. A list of translations has each text once, with
-the sum of the probabilities of its segmentations:
+Two hypotheses can be segmentations of the same text. A list of translations contains each text
+once, with the sum of the probabilities of its segmentations:
 
     log P(text|x, z) = log sum over segmentations y of P(y|x, z)
 
-Draws of z compete: of a text that several of them have found, the one with the highest score
-stays. Places that become free have length 0 and the score minus infinity, as in Hypotheses.
+If several draws of z find the same text, the one with the highest score is kept. Removed
+hypotheses have length 0 and score minus infinity, as in Hypotheses.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,20 @@ from aevnmt_tf.search import MINUS_INFINITY, Hypotheses, Nest, length_penalty
 
 
 def merge_segmentations(found: Hypotheses, texts: tf.Tensor, *, weight: float) -> Hypotheses:
-    """Return hypotheses [R, K] of one z each, in which every text [R, K] stands once.
+    """Return hypotheses [R, K] in which every text of a row occurs once.
 
-    The segmentation with the highest score stays in its place, with its length and attention.
-    Its score is that of the sum.
-
-    Args:
-        found: hypotheses [R, K].
-        texts: theirs, [R, K].
-        weight: of the length penalty in their scores.
+    Those of a row have the same z. The segmentation with the highest score keeps its place,
+    length and attention. Its score is computed from the summed probability; `weight` is that
+    of the length penalty.
     """
-    found = _without_copies(found, _equal_rows(found.ids))  # draws may be the same words
+    same_ids = tf.reduce_all(found.ids[:, :, None] == found.ids[:, None], -1)  # [R, K, K]
+    found = _without_copies(found, same_ids)  # samples may be identical
     same = _equal(texts)  # [R, K, K]
     each = tf.where(same, found.log_probs[:, None], MINUS_INFINITY)
     log_probs = tf.where(found.lengths > 0, tf.reduce_logsumexp(each, -1), MINUS_INFINITY)
     best = _without_copies(found, same)
-    # Other terms of the score, such as a coverage penalty, are those of the best segmentation.
+    # Other terms of the score, such as the coverage penalty, are those of the best
+    # segmentation.
     gain = log_probs - found.log_probs
     scores = best.scores + gain / length_penalty(best.lengths, weight=weight)
     is_there = best.lengths > 0
@@ -43,7 +41,7 @@ def merge_segmentations(found: Hypotheses, texts: tf.Tensor, *, weight: float) -
 
 
 def together(nest: Nest, *, draws: int) -> Nest:
-    """Return [B, draws * K, ...] of the [B * draws, K, ...] in a nest."""
+    """Reshape the tensors of a nest from [B * draws, K, ...] to [B, draws * K, ...]."""
 
     def joined(values: tf.Tensor) -> tf.Tensor:
         shape = [None, draws * values.shape[1], *values.shape[2:]]
@@ -56,9 +54,9 @@ def together(nest: Nest, *, draws: int) -> Nest:
 def best_texts(
     found: Hypotheses, z: Nest, texts: tf.Tensor, *, n_best: int
 ) -> tuple[Hypotheses, Nest]:
-    """Return the n_best of hypotheses [B, K], each of their texts [B, K] once, and their z.
+    """Return the n_best hypotheses [B, K] with different texts [B, K], and their z.
 
-    Of equal scores the first one counts.
+    Ties go to the first one.
     """
     found = _without_copies(found, _equal(texts))
     places = tf.math.top_k(found.scores, n_best).indices
@@ -69,14 +67,10 @@ def _equal(texts: tf.Tensor) -> tf.Tensor:
     return texts[:, :, None] == texts[:, None]  # [R, K, K]
 
 
-def _equal_rows(ids: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_all(ids[:, :, None] == ids[:, None], -1)  # [R, K, K]
-
-
 def _without_copies(found: Hypotheses, same: tf.Tensor) -> Hypotheses:
-    """Return hypotheses [R, K] without those that are the same as a better one.
+    """Return hypotheses [R, K] without those that are the `same` [R, K, K] as a better one.
 
-    Of equals with the same score the first one stays. `same` is [R, K, K].
+    Ties go to the first one.
     """
     mine, others = found.scores[:, :, None], found.scores[:, None]
     place = tf.range(tf.shape(found.scores)[1])
@@ -93,5 +87,5 @@ def _without_copies(found: Hypotheses, same: tf.Tensor) -> Hypotheses:
 
 
 def map_tensors(function: Callable[[tf.Tensor], Nest], nest: Nest) -> Nest:
-    """Return what function makes of the tensors or arrays of a nest; None stays."""
+    """Apply a function to the tensors or arrays of a nest; None stays None."""
     return tf.nest.map_structure(lambda v: None if v is None else function(v), nest)

@@ -1,48 +1,39 @@
-"""Decision rules, declared once: flags, help, refusals and the documents' table follow.
+"""Decision rules and their options, declared once: flags, help and checks are derived.
 
-    python -m aevnmt_tf.translator.rules            (the tables, as Markdown)
-
-A new option is one field of Decoding, and whoever runs it reads that field: decision.py in the
-graph, mbr.py outside of it. This module does not import TensorFlow.
+A new option is one field of Decoding. decision.py reads it in the graph, mbr.py outside of it.
+This module does not import TensorFlow.
 """
 
 import argparse
 import dataclasses
-import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from aevnmt_tf.cli import settings, tables
+from aevnmt_tf.cli import settings
 from aevnmt_tf.cli.errors import UserError, did_you_mean
 from aevnmt_tf.hparams import Hparams
 
-LARGEST = 2**31 - 1  # what TensorFlow's 32-bit integers hold
+LARGEST = 2**31 - 1  # the largest 32-bit integer
 
-RULES = {
-    "beam": "beam search for the highest score: log-probability / length penalty",
-    "greedy": "the most probable word at each step",
-    "sample": "words drawn from the distribution of the model",
-    "mbr": "minimum Bayes risk: the sample with the highest expected utility among all samples",
-    "refine": "repeated beam search, each time with z from q(z|x, y) of the previous draft",
-}
-DRAWS_Z = ("mbr", "refine")  # rules that are about draws of z
+RULES = ("beam", "greedy", "sample", "mbr", "refine")  # see docs/decoding.md
+DRAWS_Z = ("mbr", "refine")  # rules that sample z by default
 BEAMS = ("beam", "refine")
 SAMPLES = ("sample", "mbr")
 
 
-def _option(default: Any, about: str, **more: Any) -> Any:
-    """Return a field of Decoding with its declaration; `more` as in RuleOption."""
-    return dataclasses.field(default=default, metadata={"help": about, **more})
+def _option(default: Any, help: str, **values: Any) -> Any:
+    """Declare an option, of the type of its default unless `type` is given; see RuleOption."""
+    return settings.option(values.pop("type", type(default)), default, help, **values)
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoding:
-    """How to search: a decision rule and its options. `help` of a field says what it does."""
+    """A decision rule and its options."""
 
     search: str = _option(
         "beam",
         "decision rule; by default beam, greedy or sample, as the settings of the run say",
-        choices=tuple(RULES),
+        choices=RULES,
     )
     beam_width: int = _option(10, "beam width", at_least=1, rules=BEAMS, setting="beam_width")
     length_penalty_weight: float = _option(
@@ -65,6 +56,7 @@ class Decoding:
         None,
         "z to translate with: the mean of q(z|x) (of r(z|x) if the model has one), a sample "
         "from it, or zero (default: mean; for mbr and refine: sample)",
+        type=str,
         choices=("mean", "sample", "zero"),
     )
     num_z: int = _option(
@@ -93,9 +85,11 @@ class Decoding:
         2, "number of searches after the first draft", at_least=0, rules=("refine",)
     )
     refine_start: str = _option(
-        "prior", "where the first z comes from: the prior or r(z|x)", choices=("prior", "r"),
+        "prior",
+        "where the first z comes from: the prior or r(z|x)",
+        choices=("prior", "r"),
         rules=("refine",),
-    )  # fmt: skip
+    )
     temperature: float = _option(
         1.0,
         "sampling temperature: divides the logits",
@@ -123,25 +117,32 @@ class Decoding:
     max_length: int | None = _option(
         None,
         "maximum length of a translation (default: 2 x the source length + 10)",
+        type=int,
         at_least=1,
         setting="tgt_max_len_infer",
     )
     force_length: int | None = _option(
-        None, "force all translations to this many subwords, for benchmarks", at_least=1
+        None,
+        "force all translations to this many subwords, for benchmarks",
+        type=int,
+        at_least=1,
     )
 
     @classmethod
     def of(
         cls, hp: Hparams, *, given: Mapping[str, Any] | None = None, **changes: Any
     ) -> "Decoding":
-        """Return what a run's settings say, with changes.
+        """Return the decision rule that the settings of a run describe, with changes.
 
-        A change that this rule does not read is refused. So is a setting that was `given` for
-        this search. 0 turns a rule's setting off.
+        Args:
+            hp: The settings of the run.
+            given: The settings that the user has given for this search. One that the rule does
+                not use is refused.
+            **changes: Options that differ from the settings; refused in the same way.
         """
         for name in changes:
             if name not in OPTIONS:
-                hint = did_you_mean(name, OPTIONS) or f"; there are {', '.join(OPTIONS)}."
+                hint = did_you_mean(name, OPTIONS) or f"; valid are {', '.join(OPTIONS)}."
                 raise UserError(f"decoding has no option {name}{hint}")
         wants_beam = changes.get("search") in BEAMS and "beam_width" not in changes
         if hp.sampling_temperature > 0 and wants_beam:
@@ -149,22 +150,18 @@ class Decoding:
                 f"{changes['search']} search has no sampling_temperature, which is "
                 f"{hp.sampling_temperature:g} here: give beam_width in its place."
             )
+        values = {n: getattr(hp, o.setting) for n, o in OPTIONS.items() if o.setting}
         kind = "beam" if hp.beam_width else "greedy"
-        values = {
-            "search": "sample" if hp.sampling_temperature > 0 else kind,
-            "beam_width": hp.beam_width or 1,
-            "length_penalty_weight": hp.length_penalty_weight,
-            "coverage_penalty_weight": hp.coverage_penalty_weight,
-            "n_best": hp.num_translations_per_input,
-            "temperature": hp.sampling_temperature or 1.0,
-            "max_length": hp.tgt_max_len_infer,
-        }
+        values["search"] = "sample" if hp.sampling_temperature > 0 else kind
+        # 0 turns beam search or sampling off.
+        values["beam_width"] = hp.beam_width or 1
+        values["temperature"] = hp.sampling_temperature or 1.0
         found = cls(**{**values, **changes})
         found._refuse_idle(given or {}, changes)
         return found
 
     def _refuse_idle(self, given: Mapping[str, Any], changes: Iterable[str]) -> None:
-        """Raise a UserError about settings or changes that this rule does not read."""
+        """Raise a UserError for settings or changes that this rule does not use."""
         option_of = {option.setting: option for option in OPTIONS.values() if option.setting}
         for name in ("beam_width", "sampling_temperature"):
             if given.get(name) == 0 and self.search in option_of[name].rules:
@@ -193,7 +190,7 @@ class Decoding:
             raise UserError("refine search needs a z to start from: set z to sample or mean.")
         if self.references == "aggregate" and self.utility != "chrf":
             raise UserError(
-                f"references aggregate has utility chrf alone, not {self.utility}: give "
+                f"references aggregate supports only utility chrf, not {self.utility}: give "
                 "references pairwise, or utility chrf."
             )
         if self.most is not None and self.n_best > self.most:
@@ -205,7 +202,7 @@ class Decoding:
 
     @property
     def most(self) -> int | None:
-        """How many translations the search finds at most; None: any number."""
+        """The maximum number of translations that the search finds; None: any number."""
         if self.search == "sample":
             return None
         found = {"greedy": 1, "mbr": self.num_samples}
@@ -213,23 +210,23 @@ class Decoding:
 
     @property
     def in_graph(self) -> "Decoding":
-        """The part of the rule inside the graph: only pairwise mbr chooses outside of it."""
+        """What to run inside the graph: for pairwise mbr, only the sampling."""
         if self.search != "mbr" or self.references == "aggregate":
             return self
-        # What matters to the choice alone goes back to its default: one trace for all of it.
+        # Options of the choice get their defaults, so that all choices share one trace.
         choice = {name: OPTIONS[name].default for name in ("num_samples", "utility")}
         return dataclasses.replace(self, search="sample", n_best=self.num_samples, **choice)
 
     @property
     def width(self) -> int:
-        """How many hypotheses a search has alive."""
+        """The number of hypotheses per row during the search."""
         if self.search in SAMPLES:
             return self._num_drawn // self.draws
         return 1 if self.search == "greedy" else self.beam_width
 
     @property
     def draws(self) -> int:
-        """How many times a sentence is searched, with a z of its own each time."""
+        """The number of searches per sentence, each with its own draw of z."""
         if self.z != "sample":
             return 1
         return self._num_drawn if self.search in SAMPLES else self.num_z
@@ -239,58 +236,46 @@ class Decoding:
         return self.num_samples if self.search == "mbr" else self.n_best
 
     def warning(self, hp: Hparams) -> str:
-        """Return what to say about this rule with a run of these settings, if anything."""
-        if self.search not in SAMPLES or not hp.label_smoothing or self._truncates:
+        """Return a warning about this rule for a run with these settings, or ""."""
+        truncates = self.epsilon > 0 or self.top_p < 1 or self.top_k > 0
+        if self.search not in SAMPLES or not hp.label_smoothing or truncates:
             return ""
         return (
             f"this run was trained with label_smoothing {hp.label_smoothing:g}, which gives "
-            "improbable words too much probability: samples are worse for it. Give --epsilon "
+            "improbable words too much probability and makes samples worse. Give --epsilon "
             "0.02, or train without label smoothing."
         )
-
-    @property
-    def _truncates(self) -> bool:
-        return self.epsilon > 0 or self.top_p < 1 or self.top_k > 0
 
 
 @dataclasses.dataclass(frozen=True)
 class RuleOption(settings.Setting):
     """An option of decision rules.
 
-    `rules` are those that read it (none: all do). `setting` is the run's setting that it
-    follows unless it is given.
+    `rules` are those that use it (empty: all). `setting` is the setting of the run that
+    provides its default.
     """
 
     rules: tuple[str, ...] = ()
     setting: str = ""
 
     def is_for(self, rule: str) -> bool:
-        """Return whether a decision rule reads this option."""
+        """Return whether a decision rule uses this option."""
         return not self.rules or rule in self.rules
 
     def check(self, value: Any) -> Any:
-        """Return the value in the type of this option; ValueError where it is none."""
+        """Return the value in the type of this option; raise a ValueError if it is invalid."""
         if self.type is int and type(value) is int and value > LARGEST:
             raise ValueError(f"{self.name} must be {LARGEST} or less, not {value}.")
         return super().check(value)
 
 
-def _declared(field: "dataclasses.Field[Any]") -> RuleOption:
-    hint = typing.get_type_hints(Decoding)[field.name]
-    kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
-    return RuleOption(field.name, kinds[0], field.default, **field.metadata)
-
-
-OPTIONS = {field.name: _declared(field) for field in dataclasses.fields(Decoding)}
-# Options that are flags of every verb that translates; others follow settings of the run, which
-# have flags themselves.
-FLAGS = tuple(
-    name
-    for name, option in OPTIONS.items()
-    if not option.setting and name != "force_length"
-)  # fmt: skip
-
-DRAWING = tuple(n for n, option in OPTIONS.items() if option.rules == SAMPLES)  # of words
+OPTIONS = {
+    field.name: RuleOption(field.name, default=field.default, **field.metadata)
+    for field in dataclasses.fields(Decoding)
+}
+# Flags of every verb that translates. Options that follow a setting have the setting's flag.
+FLAGS = tuple(n for n, o in OPTIONS.items() if not o.setting and n != "force_length")
+DRAWING = tuple(n for n, o in OPTIONS.items() if o.rules == SAMPLES)  # how words are sampled
 
 
 def add_flags(
@@ -299,7 +284,7 @@ def add_flags(
     *,
     owner: str | None = None,
 ) -> None:
-    """Add flags for options; their help starts with their rules, or with the `owner` given."""
+    """Add flags for options; their help starts with their rules, or with `owner`."""
     for name in names:
         option = OPTIONS[name]
         place = ", ".join(option.rules) if owner is None else owner
@@ -307,22 +292,6 @@ def add_flags(
         settings.add_flag(parser, dataclasses.replace(option, help=about))
 
 
-def given(args: argparse.Namespace, names: Iterable[str] = tuple(OPTIONS)) -> dict[str, Any]:
-    """Return the options that were given as flags."""
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the named options that the command line gives."""
     return {name: getattr(args, name) for name in names if name in vars(args)}
-
-
-def markdown() -> str:
-    """Return the rules and their options as Markdown tables."""
-    rows = []
-    for name, option in OPTIONS.items():
-        rules = ", ".join(option.rules) or "all"
-        default = f"`{option.setting}` of the run" if option.setting else ""
-        default = default or ("" if option.nullable else settings.show(option.default))
-        rows.append((name, rules, option.describe(), default, option.help))
-    options = tables.markdown(("option", "rules", "values", "default", ""), rows)
-    return f"{tables.markdown(('search', ''), RULES.items())}\n{options}".rstrip("\n")
-
-
-if __name__ == "__main__":
-    print(markdown())

@@ -1,4 +1,4 @@
-"""What becomes of a line, for people: made of what the graph says about a batch."""
+"""The results of translating a line, made of the outputs of the graph for a batch."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,22 +18,22 @@ class Translation:
     """One translation of a sentence."""
 
     text: str
-    score: float  # of mbr: the expected utility, else log_prob / length penalty
-    log_prob: float  # log P(text|x, z), of the segmentations that were found
-    length: int = 0  # in subwords; </s> counts
+    score: float  # log_prob / length penalty; for mbr, the expected utility
+    log_prob: float  # log P(text|x, z) of the segmentations that were found
+    length: int = 0  # in subwords, including </s>
     target_pieces: list[str] | None = None
     attention: np.ndarray | None = None  # [Ty, Tx]
-    z: Any = None  # [Z], what it was made with; of an ensemble a tuple, one for each model
+    z: Any = None  # [Z]; for an ensemble, a tuple with one per model
 
 
 @dataclasses.dataclass
 class TranslatedLine:
-    """What became of a line: its translations, best first; at least one."""
+    """The result for a line: its translations, best first; at least one."""
 
     translations: list[Translation]
-    was_cut: bool = False  # it was longer than src_max_len_infer
+    was_cut: bool = False  # whether it was longer than src_max_len_infer
     num_words: int = 0  # subwords of the source, without </s>
-    num_unknown: int = 0  # those of them that the model does not know
+    num_unknown: int = 0  # unknown ones among them
     source_pieces: list[str] | None = None
 
 
@@ -46,7 +46,7 @@ def outputs(
     *,
     details: bool,
 ) -> dict[str, Any]:
-    """Return what the results of a batch are made of, by name; in the graph."""
+    """Return the outputs of the graph for a batch, by name."""
     texts, scores = graph.translations(found, x_len)
     unknown = tf.reduce_sum(tf.cast(x == text.UNK, tf.int32), 1)  # [B]
     named = {"texts": texts, "scores": scores, "log_probs": found.log_probs}
@@ -59,9 +59,9 @@ def outputs(
 
 
 def line_of(found: dict[str, Any], row: int, *, raw: Callable[[str], str]) -> TranslatedLine:
-    """Return row `row` of a batch's outputs; `raw` makes raw text of the tokenizer's."""
+    """Return the result of one row of a batch; `raw` turns tokenizer output into raw text."""
     num_words = int(found["x_len"][row]) - 1
-    # An empty line has one translation, an empty one.
+    # An empty line has one translation, which is empty.
     lengths = [n for n in found["lengths"][row] if n > 0] if num_words else [0]
     translations = [_translation(found, row, k, n, raw=raw) for k, n in enumerate(lengths)]
     if not num_words:
@@ -77,7 +77,7 @@ def line_of(found: dict[str, Any], row: int, *, raw: Callable[[str], str]) -> Tr
 def _translation(
     found: dict[str, Any], row: int, k: int, length: int, *, raw: Callable[[str], str]
 ) -> Translation:
-    """Return hypothesis `k` of row `row`, which is `length` subwords long."""
+    """Return hypothesis `k` of a row, which has `length` subwords."""
     translation = Translation(
         text=raw(found["texts"][row, k].decode("utf-8", errors="replace")),
         score=float(found["scores"][row, k]),
@@ -86,7 +86,7 @@ def _translation(
     )
     if "attention" in found:
         time_x = found["x_len"][row]
-        # A copy: a view would keep the whole batch until its window is written.
+        # A copy, because a view would keep the whole batch in memory.
         translation.attention = found["attention"][row, k, :length, :time_x].copy()
         pieces = found["target_pieces"][row, k, :length]
         translation.target_pieces = line_encoder.decoded(pieces)
@@ -95,9 +95,9 @@ def _translation(
 
 
 def one_of_each(translations: list[Translation], rule: Decoding) -> list[Translation]:
-    """Return translations, each text once: Moses may write two of them in one way.
+    """Merge translations that become the same text after Moses' detokenisation.
 
-    What pooling.py does in the graph, where the text is made outside of it.
+    This does outside of the graph what pooling.py does inside.
     """
     kept: dict[str, Translation] = {}
     for t in translations:

@@ -3,12 +3,13 @@
 import argparse
 import gzip
 import json
+import types
 
 import pytest
 
 from aevnmt_tf.cli import flags
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import corpus_shards, line_windows
+from aevnmt_tf.translator import corpus_shards, line_batches
 from aevnmt_tf.translator.corpus_jobs import ScoreJob, TranslateJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
 from tests.tiny_translator import LINES, save_run
@@ -20,7 +21,7 @@ def test_shards_are_whole_windows_and_leave_nothing_out(total, count):
     parts = [Shard(n, count).lines(total, batch_size=4) for n in range(1, count + 1)]
     assert parts[0][0] == 0 and parts[-1][1] == total
     assert all(last == first for (_, last), (first, _) in zip(parts, parts[1:], strict=False))
-    borders = {*line_windows.window_starts(total, batch_size=4), total}
+    borders = {*line_batches.window_starts(total, batch_size=4), total}
     assert {border for part in parts for border in part} <= borders
     if total == 3000:  # windows of 80 lines
         assert all(abs(last - first - total / count) <= 80 for first, last in parts)
@@ -63,9 +64,8 @@ def source(tmp_path):
 
 def do(job, corpus, word, path):
     said = []
-    corpus_shards.run_shard(
-        job, corpus, Shard(*flags.shard(word)), str(path), say=said.append, seen=lambda *_: None
-    )
+    rate = types.SimpleNamespace(say=said.append, move=lambda number: None)
+    corpus_shards.run_shard(job, corpus, Shard(*flags.shard(word)), str(path), rate)
     return said
 
 

@@ -15,11 +15,6 @@ from aevnmt_tf.translator import (
 from tests.tiny_translator import LINES, make
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 @pytest.mark.slow
 def test_draws_of_z_compete():
     """The best of several draws is the best of what each draw finds, each sentence once."""

@@ -8,11 +8,6 @@ from aevnmt_tf.translator import Decoding, decision
 from tests.tiny_translator import LINES, make
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 @pytest.mark.slow
 def test_served_graph_is_the_offline_one(shared, tmp_path):
     """What export traces: strings to strings in one graph."""

@@ -7,11 +7,6 @@ from aevnmt_tf.cli.errors import UserError
 from tests.tiny_translator import LINES, make
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 def test_embed(shared):
     loc, scale = shared.embed(LINES)
     assert loc.shape == scale.shape == (len(LINES), 4) and (scale > 0).all()

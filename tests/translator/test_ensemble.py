@@ -122,11 +122,11 @@ def with_words(t, words):
 def test_different_vocabularies_are_refused(members):
     other = with_words(members[1], [*WORDS[:-2], WORDS[-1], WORDS[-2]])
     with pytest.raises(
-        UserError, match="b and a cannot be an ensemble: .* vocabularies differ"
+        UserError, match="b and a cannot form an ensemble: .* vocabularies differ"
     ):
         ensemble([members[0], other], names=["a", "b"])
     swapped = make(src="de", tgt="en")
-    with pytest.raises(UserError, match="model 2 and model 1 cannot be an ensemble"):
+    with pytest.raises(UserError, match="model 2 and model 1 cannot form an ensemble"):
         ensemble([make(src="en", tgt="de"), swapped])
 
 

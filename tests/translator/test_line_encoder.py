@@ -3,12 +3,6 @@
 import pytest
 
 from aevnmt_tf.cli.errors import UserError
-from tests.tiny_translator import make
-
-
-@pytest.fixture(scope="module")
-def shared():
-    return make()
 
 
 def test_one_string_is_not_taken_for_lines(shared):

@@ -7,16 +7,11 @@ import tensorflow as tf
 from aevnmt_tf import text
 from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.translator import Decoding, Graph, Translator, decision, line_windows
+from aevnmt_tf.translator import Decoding, Graph, Translator, decision, line_batches
 from tests import tiny
 from tests.tiny_translator import LINES, make
 
 SYSTEMS = ["cond", "joint", "source_only", "KLq", "l2"]
-
-
-@pytest.fixture(scope="module")
-def shared():
-    return make()
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +32,13 @@ def test_a_table_of_words_changes_no_translation(shared, options):
     again = t.n_best(LINES, **options)
     assert [[x.text for x in a] for a in again] == [[x.text for x in a] for a in found]
     # TensorFlow keeps what a function captures for ever.
-    (function,) = t._functions.by_key.values()
+    function = t._search_function(
+        Decoding.of(t.hp, **{k: v for k, v in options.items() if k != "seed"}),
+        details=False,
+        with_z=False,
+        with_words=True,
+    )
+    assert t._search_function.cache_info().currsize == 1
     shape = t._words.logits.shape
     assert all(each.shape != shape for each in function.captured_inputs)
     assert any(each.shape == shape for each in function.inputs)
@@ -106,7 +107,7 @@ def test_streams(shared):
     assert first.translations and len(read) == shared.hp.infer_batch_size
     for _ in range(300):
         next(results)
-    assert len(read) <= 300 + line_windows.WINDOW * shared.hp.infer_batch_size
+    assert len(read) <= 300 + line_batches.WINDOW * shared.hp.infer_batch_size
 
 
 def test_scores_are_those_of_the_model(shared):

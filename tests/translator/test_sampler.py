@@ -9,11 +9,6 @@ from aevnmt_tf.cli.errors import UserError
 from tests.tiny_translator import WORDS, make
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 def test_sample_from_the_prior(shared):
     pairs = shared.sample(6, seed=3)
     assert len(pairs) == 6 and len(set(pairs)) > 1

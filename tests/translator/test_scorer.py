@@ -11,11 +11,6 @@ from aevnmt_tf.translator import line_encoder
 from tests.tiny_translator import LINES, make
 
 
-@pytest.fixture(scope="module")
-def shared():
-    return make()
-
-
 @pytest.mark.parametrize(
     "system",
     ["source_only", *(pytest.param(s, marks=pytest.mark.slow) for s in ("KLq", "l2"))],

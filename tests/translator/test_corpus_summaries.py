@@ -1,14 +1,16 @@
+"""Totals of scores and unknown words, whole and in parts."""
+
 import math
 
 import pytest
 
-from aevnmt_tf.translator.corpus_scores import CorpusScores, low_ess
+from aevnmt_tf.translator.corpus_summaries import CorpusScores, UnknownWords, low_ess
 
 ROW = {"log_py": -2.0, "source_tokens": 3, "target_tokens": 4}
 
 
 def corpus(*sizes, samples):
-    found = CorpusScores(["log_py", "ess"], samples=samples)
+    found = CorpusScores(samples=samples)
     for ess in sizes:
         found.add({**ROW, "ess": ess})
     return found
@@ -22,7 +24,7 @@ def test_sums_means_and_perplexities():
 
 
 def test_the_elbo_of_a_model_without_a_source_is_about_the_target():
-    found = CorpusScores(["elbo", "log_py"], samples=1)
+    found = CorpusScores(samples=1)
     found.add({**ROW, "elbo": -3.0})
     row = next(line for line in found.lines() if line.startswith("elbo"))
     assert row.split()[-1] == f"{math.exp(3 / 4):.3f}"
@@ -59,14 +61,36 @@ def test_not_all_lines_are_named():
 
 
 def test_systems_without_draws_have_no_warning():
-    found = CorpusScores(["log_py"], samples=10)
+    found = CorpusScores(samples=10)
     found.add(ROW)
     assert found.warning() == ""
 
 
 def test_parts_are_added():
-    whole, sizes = CorpusScores([], samples=10), [5.0, 1.0, 7.0, 1.5]
+    whole, sizes = CorpusScores(samples=10), [5.0, 1.0, 7.0, 1.5]
     for part in (sizes[:1], sizes[1:3], sizes[3:]):
-        whole.merge(corpus(*part, samples=10).state())
+        whole.merge(corpus(*part, samples=10).state)
     assert list(whole.lines()) == list(corpus(*sizes, samples=10).lines())
     assert "(lines 2, 4)" in whole.warning()
+
+
+def about(*counts):
+    unknown = UnknownWords("tokens")
+    for words, of_them in counts:
+        unknown.add({"words": words, "unknown": of_them})
+    return unknown
+
+
+def test_few_are_counted_and_many_explained():
+    assert list(about((5, 0), (0, 0)).lines()) == []
+    few = "2 of 20 source words are unknown to the model"
+    assert list(about((10, 1), (10, 1)).lines()) == [few]
+    (many,) = about((10, 0), (10, 3)).lines()
+    assert "3 of 20" in many and "takes tokens" in many
+
+
+def test_unknown_words_of_parts_are_added():
+    whole = UnknownWords()
+    for part in (about((10, 0)), about((10, 3))):
+        whole.merge(part.state)
+    assert list(whole.lines()) == list(about((10, 0), (10, 3)).lines())
