@@ -33,7 +33,6 @@ def test_what_is_none_of_its_values_is_refused_by_name(value):
 
 def test_a_flag_reads_checks_and_names_itself():
     assert parsed(SHARE) == {}
-    assert parsed(SHARE, default=None) == {"top_p": None}
     assert parsed(SHARE, "--top_p", "0.5") == {"top_p": 0.5}
     assert parsed(IS_ON, "--is_on") == {"is_on": True}
     assert parsed(NAMES, "--names", "b,c") == {"names": ("b", "c")}
