@@ -1,4 +1,4 @@
-"""The models of an evaluation: loaded one at a time, and what they translate."""
+"""The models of an evaluation, loaded one at a time."""
 
 import dataclasses
 import os
@@ -24,13 +24,13 @@ def run_name(path: str) -> str:
 
 
 class Models:
-    """The models of a request, by name; only the one used last stays in memory.
+    """The models of an evaluation, by name; only the last one that was used is in memory.
 
     Attributes:
         paths: The run of each model, or RUN1,RUN2 for an ensemble.
         hp: Settings of the first model; None without models.
         first_run: Directory of the first model; None without models.
-        language: Target language, if it is known.
+        language: Target language; None if it is unknown.
     """
 
     def __init__(self, request: EvaluationRequest, paths: dict[str, str]) -> None:
@@ -39,7 +39,7 @@ class Models:
         self.first_run = next((path.split(",")[0] for path in paths.values()), None)
         self._request = request
         self._loaded: tuple[str, tuple[Translator, Decoding]] | None = None
-        # Flags for decoding either change settings of the run or fields of its Decoding.
+        # A flag for decoding either changes a setting of the run or a field of its Decoding.
         changes = {"num_translations_per_input": 1, **request.decoding}
         self._settings = {k: v for k, v in changes.items() if k in hparams.SETTINGS}
         self._options = {k: v for k, v in changes.items() if k not in hparams.SETTINGS}
@@ -54,7 +54,7 @@ class Models:
                 )
 
     def _checked_settings(self, path: str) -> hparams.Hparams:
-        """Return the settings of the first run of a path; check all runs without loading."""
+        """Return the settings of the first run of a path; check all its runs."""
         found = []
         for run in path.split(","):
             settings_file = run_directory.settings_file(run)
@@ -86,16 +86,16 @@ class Models:
         return self._loaded[1]
 
     def check_loaded(self, sets: Sequence[EvaluationSet]) -> None:
-        """Raise a UserError for problems that show only once a model is loaded."""
+        """Raise a UserError for problems that become apparent only when models are loaded."""
         if self._request.latent:
             from aevnmt_tf.evaluation import latent_use
 
             latent_use.check_lines(sum(map(len, sets)))
             for name in self.paths:
                 latent_use.check(*self(name))
-        # Some models cannot follow some rules, and the members of an ensemble may not match.
+        # A model may not support a decision rule, and the members of an ensemble may not match.
         has_rule = not {"search", "z", "num_z"}.isdisjoint(self._request.decoding)
-        for name, path in reversed(self.paths.items()):  # the first comes last and stays loaded
+        for name, path in reversed(self.paths.items()):  # the first is used next
             if has_rule or "," in path:
                 self(name)
 
@@ -134,7 +134,7 @@ class Models:
         lines: list[str] = []
         for result in track(results, f"translating {one.name}", total=len(one), report=report):
             lines.append(result.translations[0].text.translate(line_streams.LINE_BREAKS))
-            if result.was_cut and report is not None:
+            if result.was_cut:
                 longest = translator.hp.src_max_len_infer
                 report(f"{one.name}, line {len(lines)} is cut to its first {longest} subwords")
         return lines

@@ -1,4 +1,4 @@
-"""Systems under evaluation: their translations of the test sets, and the scores of these.
+"""Systems under evaluation: their translations of the test sets, and their scores.
 
 The result of a system is a dict for JSON with unrounded scores. "all" is the concatenation of
 the sets, even if there is only one:
@@ -19,22 +19,22 @@ from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
 
 KNOWN = (*metrics.NAMES, *external_metrics.NAMES)
 
-Report = Callable[[str], object] | None
+Report = Callable[[str], object]
 Scores = dict[str, dict[str, Any]]
 
 
 @dataclass
 class System:
-    """The translations of all sets by one system.
+    """A system, its translations and their scores.
 
     Attributes:
         name: Name of the system.
-        translations: Translated lines by set.
+        translations: Translated lines, by set.
         about: Description of the system for the result.
-        files: Files that hold the translations, by set.
-        result: The scores; `SystemScoring` fills it in.
-        statistics: sacreBLEU's statistics by set and metric.
-        sentences: Scores of sentences by external programs, by set and metric.
+        files: Files of the translations, by set.
+        result: The result for JSON; `SystemScoring` fills it in, and what follows.
+        statistics: sacreBLEU's statistics, by set and metric.
+        sentences: Sentence scores of external programs, by set and metric.
     """
 
     name: str
@@ -48,13 +48,7 @@ class System:
 
 @dataclass(frozen=True)
 class SystemScoring:
-    """What systems are scored by.
-
-    Attributes:
-        names: Names of metrics, see KNOWN.
-        protocol: How sacreBLEU scores.
-        programs: Where METEOR and BEER are.
-    """
+    """Scores systems with the metrics of these names, see KNOWN."""
 
     names: Sequence[str]
     protocol: metrics.Protocol
@@ -71,7 +65,7 @@ class SystemScoring:
         self.programs.check(self.names)
 
     def __call__(
-        self, system: System, sets: Sequence[EvaluationSet], *, report: Report = None
+        self, system: System, sets: Sequence[EvaluationSet], *, report: Report
     ) -> None:
         """Score a system's translations and store the result in it."""
         described = {
@@ -84,11 +78,9 @@ class SystemScoring:
             }
             for one in sets
         }
-        if len(sets) == 1:
-            system.statistics[ALL] = system.statistics[sets[0].name]
-            together: Any = described[sets[0].name]["scores"]
-        else:
-            # The statistics of all sets are those of each set, and are not computed again.
+        together: Any = described[sets[0].name]["scores"]
+        if len(sets) > 1:
+            # The statistics of all sets are those of the single sets.
             system.translations[ALL] = [t for s in sets for t in system.translations[s.name]]
             system.statistics[ALL] = {
                 name: [row for one in sets for row in system.statistics[one.name][name]]
@@ -109,10 +101,9 @@ class SystemScoring:
         counted = system.statistics.setdefault(one.name, {})
         how: dict[str, Any] = {"protocol": self.protocol}
         for name in self.names:
-            doing = f"scoring {one.name} by {metrics.TITLES[name]}"
+            doing = f"computing {metrics.TITLES[name]} on {one.name}"
             if name in external_metrics.NAMES:
-                if report is not None:
-                    report(doing)
+                report(doing)
                 found = self.programs.score(name, lines, one.references)
                 system.sentences.setdefault(one.name, {})[name] = found.sentences
                 value, signature = found.score, found.signature

@@ -28,7 +28,7 @@ def test_flags_of_decoding(tmp_path):
     assert (rule.length_penalty_weight, rule.n_best) == (0.5, 1)
     assert loaded.hp.infer_batch_size == 9 and loaded.hp.src_max_len_infer == 33
     system = System("a")
-    found.translate(system, [EvaluationSet("one", ["a"], ["a"])], {}, None)
+    found.translate(system, [EvaluationSet("one", ["a"], ["a"])], {}, print)
     assert system.about["weights"] == "checkpoints/step-000000004"
     assert system.about["seed"] == 5 and system.about["decoding"]["z"] == "sample"
     assert len(system.translations["one"]) == 1
