@@ -39,7 +39,10 @@ class EvaluationRequest:
     src: str | None = _text("source text, plain or .gz (not a language, as in train)")
     ref: str | None = _text("reference translations, plain or .gz")
     metrics: tuple[str, ...] = option(
-        str, metrics.DEFAULT, f"metrics to compute: {', '.join(metrics.NAMES)}", many=True
+        str,
+        metrics.DEFAULT,
+        f"metrics to compute: {', '.join(translated_sets.KNOWN)}",
+        many=True,
     )
     output: str | None = _text(
         "write the translations: a file if there is one model and one test set, otherwise a "
