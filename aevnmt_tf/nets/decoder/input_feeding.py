@@ -102,7 +102,7 @@ def run_input_feeding(
     return found, tf.stop_gradient(attention)
 
 
-class _Kept(NamedTuple):
+class _KeptSteps(NamedTuple):
     """What the forward loop leaves for the backward one; time is the first axis."""
 
     fed: Fed
@@ -127,7 +127,7 @@ class _Loop:
         keys: tf.Tensor,
         values: tf.Tensor,
         w: FeedingWeights,
-    ) -> _Kept:
+    ) -> _KeptSteps:
         """Return what the layers give, and what their gradient needs."""
         form, source = self._form, Memory(keys, values, self._mask)
         kernels = ready([layer.kernel for layer in w.layers])
@@ -162,12 +162,12 @@ class _Loop:
         outputs, c, a, attention, *rest = (array.stack() for array in full)
         layers = [rest[i : i + each] for i in range(0, len(rest), each)]
         states, saved = [layer[0] for layer in layers], [layer[1:] for layer in layers]
-        return _Kept(Fed(outputs, c, a), attention, states, saved)
+        return _KeptSteps(Fed(outputs, c, a), attention, states, saved)
 
     def backward(
         self,
         d_wanted: Mapping[str, tf.Tensor],
-        kept: _Kept,
+        kept: _KeptSteps,
         x: tf.Tensor,
         starts: tuple[tf.Tensor, ...],
         feed: tf.Tensor,
@@ -243,7 +243,7 @@ class _Loop:
     def _layer_gradients(
         self,
         feed: tf.Tensor,
-        kept: _Kept,
+        kept: _KeptSteps,
         before: list[tf.Tensor],
         d_layers: list[tuple[tf.Tensor, tf.Tensor]],
         w: FeedingWeights,
