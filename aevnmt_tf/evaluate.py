@@ -29,7 +29,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, machine, settings
@@ -41,47 +41,37 @@ from aevnmt_tf.translator import rules
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
 
 
-class _Named(argparse.Action):
-    """Collects the values [NAME=]PATH of a flag; for systems, also whether it is --model."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        name, _, path = values.partition("=")
-        if not path or "/" in name:  # no name, or a path that contains a "="
-            name, path = None, values
-        found: tuple[Any, ...] = (name, path)
-        if self.dest == "systems":
-            found = (option_string == "--model", *found)
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest), found])
+def _named(text: str) -> tuple[str | None, str]:
+    """Split [NAME=]PATH; the path may contain a "=", too."""
+    name, _, path = text.partition("=")
+    return (name, path) if path and "/" not in name else (None, text)
 
 
 def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("evaluate", __doc__)
-    named: dict[str, Any] = {"action": _Named, "dest": "systems", "default": []}
-    p.add_argument(
+    add = partial(p.add_argument, action="append", default=[])
+    add(
         "--model",
+        dest="systems",
+        type=lambda text: (True, *_named(text)),
         metavar="[NAME=]RUN",
         help="out_dir of a training run, or RUN1,RUN2 for an ensemble (repeatable)",
-        **named,
     )
-    p.add_argument(
+    add(
         "--hyp",
+        dest="systems",
+        type=lambda text: (False, *_named(text)),
         metavar="[NAME=]FILE",
         help="translations to score; for several test sets, a folder with one SET.txt per set, "
         "as --output writes it (repeatable)",
-        **named,
     )
-    p.add_argument(
+    add(
         "--test",
+        dest="sets",
+        type=_named,
         metavar="[NAME=]PREFIX",
         help="test set in the files PREFIX.SRC and PREFIX.TGT (repeatable)",
-        **{**named, "dest": "sets"},
     )
     p.add_argument("--json", action="store_true", help="print the results as JSON, unrounded")
     flags.add_checkpoint(p)

@@ -5,10 +5,19 @@ import dataclasses
 import functools
 import json
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Literal
 
 from aevnmt_tf.cli.errors import UserError, did_you_mean
+
+# The limits of a number: how they are described and checked.
+_LIMITS = {
+    "at_least": ("of at least", operator.ge),
+    "above": ("above", operator.gt),
+    "at_most": ("of at most", operator.le),
+    "below": ("below", operator.lt),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +32,7 @@ class Setting:
     type: type
     default: Any
     help: str
-    choices: tuple[Any, ...] = ()
+    choices: tuple[str, ...] = ()
     at_least: float | None = None
     at_most: float | None = None
     above: float | None = None
@@ -40,24 +49,22 @@ class Setting:
     def describe(self) -> str:
         """Return the valid values in words: `a whole number of at least 1`."""
         if self.choices:
-            words = " or ".join("null" if c is None else json.dumps(c) for c in self.choices)
+            words = " or ".join(map(json.dumps, self.choices))
         elif self.type is bool:
             words = "true or false"
         else:
             words = {int: "whole number", float: "number", str: "text"}[self.type]
             words = f"{words}s" if self.many is True else f"a {words}"
-            limits = {
-                "of at least": self.at_least,
-                "above": self.above,
-                "of at most": self.at_most,
-                "below": self.below,
-            }
-            shown = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
-            words = f"{words} {' and '.join(shown)}".rstrip()
+            limits = " and ".join(f"{text} {limit:.12g}" for text, _, limit in self._limits())
+            words = f"{words} {limits}".rstrip()
         if self.many:
             words = f"a list of {words}" if self.many is True else f"{words} or a list of them"
         words += "".join(f" or {json.dumps(value)}" for value in self.also)
-        return words + (" or null" if self.nullable and None not in self.choices else "")
+        return words + (" or null" if self.nullable else "")
+
+    def _limits(self) -> list[tuple[str, Callable[[float, float], bool], float]]:
+        given = {name: getattr(self, name) for name in _LIMITS}
+        return [(*_LIMITS[name], limit) for name, limit in given.items() if limit is not None]
 
     def check(self, value: Any) -> Any:
         """Return the value in the type of this setting; raise ValueError if it is invalid."""
@@ -108,13 +115,8 @@ class Setting:
             value = int(value)
         good = type(value) is self.type and (not self.choices or value in self.choices)
         if good and self.type in (int, float):
-            good = (
-                math.isfinite(value)
-                and (self.at_least is None or value >= self.at_least)
-                and (self.at_most is None or value <= self.at_most)
-                and (self.above is None or value > self.above)
-                and (self.below is None or value < self.below)
-            )
+            is_within = (holds(value, limit) for _, holds, limit in self._limits())
+            good = math.isfinite(value) and all(is_within)
         if good and self.type is str and not self.choices:
             good = bool(value)
         if not good:
@@ -122,8 +124,7 @@ class Setting:
         return value
 
     def _complaint(self, value: Any) -> str:
-        texts = [choice for choice in self.choices if isinstance(choice, str)]
-        hint = did_you_mean(value, texts) if isinstance(value, str) else ""
+        hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
         shown = json.dumps(value, ensure_ascii=False, default=repr)
         return f"{self.name} must be {self.describe()}, not {shown}{hint or '.'}"
 

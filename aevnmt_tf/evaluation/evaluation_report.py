@@ -5,9 +5,9 @@ from typing import Any
 
 from aevnmt_tf.cli import tables
 from aevnmt_tf.evaluation import latent_use, metrics
+from aevnmt_tf.evaluation.evaluated_systems import System, SystemScoring
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
 from aevnmt_tf.evaluation.significance import LEVEL
-from aevnmt_tf.evaluation.translated_sets import System, SystemScoring
 
 TESTS = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}
 NOTES = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.settings import check_options, option
-from aevnmt_tf.evaluation import metrics, translated_sets
+from aevnmt_tf.evaluation import external_metrics, metrics
 from aevnmt_tf.evaluation.external_metrics import Programs
 
 _text = partial(option, str, None)
@@ -41,7 +41,7 @@ class EvaluationRequest:
     metrics: tuple[str, ...] = option(
         str,
         metrics.DEFAULT,
-        f"metrics to compute: {', '.join(translated_sets.KNOWN)}",
+        f"metrics to compute: {', '.join(external_metrics.KNOWN)}",
         many=True,
     )
     output: str | None = _text(
@@ -118,4 +118,4 @@ class EvaluationRequest:
         idle = [*self.decoding, *(n for n in ("checkpoint", "output") if getattr(self, n))]
         if idle and not has_model:
             raise UserError(f"--{idle[0]} has no effect without --model: leave it out.")
-        metrics.check_names(self.metrics, known=translated_sets.KNOWN)
+        metrics.check_names(self.metrics, known=external_metrics.KNOWN)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation import evaluation_report, evaluation_sets, loaded_models, metrics
+from aevnmt_tf.evaluation import evaluated_systems, evaluation_report, evaluation_sets, metrics
+from aevnmt_tf.evaluation.evaluated_systems import Models, Report, System, SystemScoring
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
-from aevnmt_tf.evaluation.loaded_models import Models
-from aevnmt_tf.evaluation.translated_sets import Report, System, SystemScoring
 from aevnmt_tf.storage import disk_errors, line_streams
 from aevnmt_tf.storage.text_files import find_file
 
@@ -70,7 +69,7 @@ def run(request: EvaluationRequest, *, report: Report) -> dict[str, Any]:
 
 def _name(is_model: bool, name: str | None, path: str) -> str:
     if name is None:
-        name = loaded_models.run_name(path) if is_model else Path(path).name
+        name = evaluated_systems.run_name(path) if is_model else Path(path).name
     return evaluation_sets.checked_name(name)
 
 

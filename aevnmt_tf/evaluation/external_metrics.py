@@ -23,6 +23,7 @@ from aevnmt_tf.cli.settings import option
 from aevnmt_tf.evaluation import metrics
 
 NAMES = ("meteor", "beer")
+KNOWN = (*metrics.NAMES, *NAMES)
 _PARAPHRASED = ("ar", "cz", "de", "en", "es", "fr", "ru")  # METEOR 1.5 has paraphrases of these
 _NUMBER = r"([-+0-9.eE]+|NaN)"
 

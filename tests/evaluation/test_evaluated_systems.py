@@ -4,10 +4,9 @@ import pytest
 
 from aevnmt_tf import evaluate
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation.evaluated_systems import Models, System
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import EvaluationSet
-from aevnmt_tf.evaluation.loaded_models import Models
-from aevnmt_tf.evaluation.translated_sets import System
 from tests.tiny_translator import save_run
 
 
