@@ -13,18 +13,16 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from aevnmt_tf import hparams
+from aevnmt_tf import hparams, translator
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import track
-from aevnmt_tf.evaluation import external_metrics, metrics
+from aevnmt_tf.evaluation import external_metrics, latent_use, metrics
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
 from aevnmt_tf.storage import line_streams, run_directory
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator import Decoding, Translator
+from aevnmt_tf.translator import Decoding
 
 Report = Callable[[str], object]
 Scores = dict[str, dict[str, Any]]
@@ -73,7 +71,7 @@ class Models:
         self.hp: hparams.Hparams | None = None
         self.first_run = next((path.split(",")[0] for path in paths.values()), None)
         self._request = request
-        self._loaded: tuple[str, tuple[Translator, Decoding]] | None = None
+        self._loaded: tuple[str, tuple[translator.Translator, Decoding]] | None = None
         # A flag for decoding either changes a setting of the run or a field of its Decoding.
         changes = {"num_translations_per_input": 1, **request.decoding}
         self._settings = {k: v for k, v in changes.items() if k in hparams.SETTINGS}
@@ -98,17 +96,11 @@ class Models:
         self._rule(found[0])
         return found[0]
 
-    def _rule(self, hp: hparams.Hparams) -> "Decoding":
-        from aevnmt_tf import translator
+    def _rule(self, hp: hparams.Hparams) -> Decoding:
+        return Decoding.of(hp, given=self._settings, **{**self._options, "n_best": 1})
 
-        return translator.Decoding.of(
-            hp, given=self._settings, **{**self._options, "n_best": 1}
-        )
-
-    def __call__(self, name: str) -> "tuple[Translator, Decoding]":
+    def __call__(self, name: str) -> "tuple[translator.Translator, Decoding]":
         """Return the translator and the decision rule of a model."""
-        from aevnmt_tf import translator
-
         path = self.paths[name]
         if self._loaded is None or self._loaded[0] != path:
             self._loaded = None  # frees the memory of the previous model
@@ -123,8 +115,6 @@ class Models:
     def check_loaded(self, sets: Sequence[EvaluationSet]) -> None:
         """Raise a UserError for problems that become apparent only when models are loaded."""
         if self._request.latent:
-            from aevnmt_tf.evaluation import latent_use
-
             latent_use.check_lines(sum(map(len, sets)))
             for name in self.paths:
                 latent_use.check(*self(name))
@@ -151,26 +141,26 @@ class Models:
 
     def _describe(self, system: System) -> None:
         """Record the run, its weights and the decision rule in the system."""
-        translator, rule = self(system.name)
+        loaded, rule = self(system.name)
         runs, checkpoint = self.paths[system.name].split(","), self._request.checkpoint
         weights = [run_directory.find_weights(run, checkpoint=checkpoint) for run in runs]
         names = [f"{folder.parent.name}/{folder.name}" for folder in weights]
         system.about = {
             "model": runs if len(runs) > 1 else runs[0],
             "weights": names if len(runs) > 1 else names[0],
-            "model_type": translator.hp.model_type,
+            "model_type": loaded.hp.model_type,
             "decoding": asdict(rule),
             "seed": self._request.seed,
         }
 
     def _translations(self, name: str, one: EvaluationSet, report: Report) -> list[str]:
-        translator, rule = self(name)
-        results = translator.stream(one.sources or [], decoding=rule, seed=self._request.seed)
+        loaded, rule = self(name)
+        results = loaded.stream(one.sources or [], decoding=rule, seed=self._request.seed)
         lines: list[str] = []
         for result in track(results, f"translating {one.name}", total=len(one), report=report):
             lines.append(result.translations[0].text.translate(line_streams.LINE_BREAKS))
             if result.was_cut:
-                longest = translator.hp.src_max_len_infer
+                longest = loaded.hp.src_max_len_infer
                 report(f"{one.name}, line {len(lines)} is cut to its first {longest} subwords")
         return lines
 

@@ -4,18 +4,22 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation import evaluated_systems, evaluation_report, evaluation_sets, metrics
+from aevnmt_tf.evaluation import (
+    evaluated_systems,
+    evaluation_report,
+    evaluation_sets,
+    latent_use,
+    metrics,
+    significance,
+)
 from aevnmt_tf.evaluation.evaluated_systems import Models, Report, System, SystemScoring
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
 from aevnmt_tf.storage import disk_errors, line_streams
 from aevnmt_tf.storage.text_files import find_file
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator import Decoding, Translator
 
 Files = dict[str, dict[str, str]]  # by system and set
 
@@ -56,7 +60,7 @@ def run(request: EvaluationRequest, *, report: Report) -> dict[str, Any]:
     if request.significance:
         result["significance"] = _significance(request, systems, sets, scoring, report)
     if request.latent:
-        result["latent"] = _latent(request, *models(systems[0].name), sets, report)
+        result["latent"] = _latent(request, models, sets, report)
     if request.sentences:
         rows = evaluation_report.sentence_table(systems, sets, scoring=scoring)
         line_streams.write_lines(request.sentences, rows)
@@ -163,8 +167,6 @@ def _significance(
     scoring: SystemScoring,
     report: Report,
 ) -> dict[str, Any]:
-    from aevnmt_tf.evaluation import significance
-
     tested: dict[str, Any] = {}
     for set_name in [*(one.name for one in sets), *([ALL] if len(sets) > 1 else [])]:
         tested[set_name] = {}
@@ -181,14 +183,10 @@ def _significance(
 
 
 def _latent(
-    request: EvaluationRequest,
-    translator: "Translator",
-    rule: "Decoding",
-    sets: Sequence[EvaluationSet],
-    report: Report,
+    request: EvaluationRequest, models: Models, sets: Sequence[EvaluationSet], report: Report
 ) -> dict[str, Any]:
-    from aevnmt_tf.evaluation import latent_use
-
+    (name,) = models.paths
+    translator, rule = models(name)
     sources, targets, references = (
         [line for one in sets for line in getattr(one, side)]
         for side in ("sources", "targets", "references")
