@@ -244,7 +244,8 @@ def sentence_scores(
     """Return the score of each sentence, as `sacrebleu --sentence-level` computes it."""
     # A sentence may be too short for 4-grams.
     is_bleu = name in ("bleu", "multi_bleu")
-    alone = metric(name, protocol=protocol, **{"effective_order": True} if is_bleu else {})
+    options: dict[str, Any] = {"effective_order": True} if is_bleu else {}
+    alone = metric(name, protocol=protocol, **options)
     sides = (prepared(side, name=name, protocol=protocol) for side in (hypotheses, references))
     return [alone.sentence_score(ours, [y]).score for ours, y in zip(*sides, strict=True)]
 

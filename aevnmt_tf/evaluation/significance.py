@@ -45,10 +45,11 @@ def paired(
     counted: Any = metrics.metric(name, references=[""], protocol=protocol)
     # The statistics already exist: they take the place of the translations.
     counted._extract_corpus_statistics = lambda rows, references: rows
+    rows_by_name: Any = list(systems)
     signatures: Any
     found: Any
     signatures, found = PairedTest(
-        list(systems),
+        rows_by_name,
         {name: counted},
         references=None,
         test_type=KINDS[kind],
