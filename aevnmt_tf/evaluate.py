@@ -73,16 +73,17 @@ def parser() -> command.Parser:
         metavar="[NAME=]PREFIX",
         help="test set in the files PREFIX.SRC and PREFIX.TGT (repeatable)",
     )
+    settings.add_flags(p, EvaluationRequest)
     p.add_argument("--json", action="store_true", help="print the results as JSON, unrounded")
     flags.add_checkpoint(p)
     flags.add_errors(p)
-    flags.add_lengths(p)
-    rules.add_flags(p)
-    settings.add_flags(p, EvaluationRequest)
     settings.add_flags(p, Programs)
     group = p.add_argument_group("options of sacreBLEU")
     for option in metrics.OPTIONS:
         settings.add_flag(group, option)
+    group = p.add_argument_group("how models translate")
+    rules.add_flags(group)
+    flags.add_lengths(group)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
 

@@ -74,7 +74,7 @@ def add_errors(p: argparse.ArgumentParser) -> None:
     )
 
 
-def add_lengths(p: argparse.ArgumentParser) -> None:
+def add_lengths(p: argparse._ActionsContainer) -> None:
     """Add --src_max_len_infer and --tgt_max_len_infer."""
     for name, text in (
         ("src_max_len_infer", "truncate sources to this many subwords"),

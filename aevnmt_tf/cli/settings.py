@@ -25,7 +25,7 @@ class Setting:
     """The declaration of a setting.
 
     `also` lists values of another type. `many` is True if the value is a list, and "either" if
-    it may be a single value or a list.
+    it may be a single value or a list. `metavar` stands for the value in the help.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Setting:
     also: tuple[Any, ...] = ()
     many: bool | Literal["either"] = False
     group: str = ""
+    metavar: str = ""
 
     @property
     def nullable(self) -> bool:
@@ -138,12 +139,14 @@ def add_flag(
     setting: Setting,
     *,
     check: Callable[[Any], Any] | None = None,
+    show_default: bool = True,
 ) -> None:
     """Add the flag of a setting; if it is not given, the parsed arguments do not have it.
 
     `check` replaces the setting's own check.
     """
-    shown = "" if setting.nullable else f" (default: {show(setting.default)})"
+    has_default = show_default and not setting.nullable
+    shown = f" (default: {show(setting.default)})" if has_default else ""
     parser.add_argument(
         f"--{setting.name}",
         type=functools.partial(_parse, setting, check or setting.check),
@@ -170,7 +173,7 @@ def _parse(setting: Setting, check: Callable[[Any], Any], text: str) -> Any:
 
 
 def _metavar(setting: Setting) -> str:
-    one = {int: "N", float: "X", bool: "BOOL", str: "TEXT"}[setting.type]
+    one = setting.metavar or {int: "N", float: "X", bool: "BOOL", str: "TEXT"}[setting.type]
     if setting.choices:
         one = "{" + ",".join(show(choice) for choice in setting.choices) + "}"
     return f"{one},..." if setting.many else one

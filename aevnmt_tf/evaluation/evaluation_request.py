@@ -9,7 +9,7 @@ from aevnmt_tf.cli.settings import check_options, option
 from aevnmt_tf.evaluation import external_metrics, metrics
 from aevnmt_tf.evaluation.external_metrics import Programs
 
-_text = partial(option, str, None)
+_file = partial(option, str, None, metavar="FILE")
 _number = partial(option, int, at_most=2**31 - 1)
 _SEVERAL, _LATENT = "several systems", "the latent variable"  # groups of flags
 
@@ -36,21 +36,23 @@ class EvaluationRequest:
     decoding: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     programs: Programs = Programs()
-    src: str | None = _text("source text, plain or .gz (not a language, as in train)")
-    ref: str | None = _text("reference translations, plain or .gz")
+    src: str | None = _file("source text, plain or .gz (not a language, as in train)")
+    ref: str | None = _file("reference translations, plain or .gz")
     metrics: tuple[str, ...] = option(
         str,
         metrics.DEFAULT,
         f"metrics to compute: {', '.join(external_metrics.KNOWN)}",
         many=True,
     )
-    output: str | None = _text(
-        "write the translations: a file if there is one model and one test set, otherwise a "
-        "folder for SYSTEM/SET.txt"
+    output: str | None = _file(
+        "write the translations to this file; with several models or test sets, to "
+        "SYSTEM/SET.txt in this folder"
     )
-    sentences: str | None = _text("write the scores of every sentence to this TSV file")
+    sentences: str | None = _file("write the scores of every sentence to this TSV file")
     seed: int = _number(1, "random seed", at_least=0)
-    significance: str | None = _text(
+    significance: str | None = option(
+        str,
+        None,
         "paired significance test: bootstrap resampling or approximate randomisation",
         choices=("bootstrap", "ar"),
         group=_SEVERAL,
@@ -61,15 +63,18 @@ class EvaluationRequest:
         at_least=1,
         group=_SEVERAL,
     )
-    language: str | None = _text(
+    language: str | None = option(
+        str,
+        None,
         "target language, for meteor, multi_bleu, and --test without a model (default: that "
-        "of the run)"
+        "of the run)",
+        metavar="LANG",
     )
     latent: bool = option(bool, False, "report whether the model uses z", group=_LATENT)
     samples: int | None = _number(
         None, "with --latent: samples of z per line (default: 10)", at_least=1, group=_LATENT
     )
-    plot: str | None = _text("with --latent: write a plot to this .png file", group=_LATENT)
+    plot: str | None = _file("with --latent: write a plot to this .png file", group=_LATENT)
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -39,7 +39,7 @@ class ProgramResult:
     signature: str
 
 
-_program = partial(option, str, group="METEOR and BEER, on 13a-tokenised text")
+_program = partial(option, str, group="METEOR and BEER, on 13a-tokenised text", metavar="PATH")
 
 
 @dataclass(frozen=True)

@@ -154,28 +154,29 @@ GROUPS: dict[str, tuple[Setting, ...]] = {
                 ("auto", "true", "false")),
     ),
     "data": (
-        Setting("src", str, None, "source language, such as en; files are called PREFIX.LANG"),
-        Setting("tgt", str, None, "target language, such as de"),
+        Setting("src", str, None, "source language, such as en; files are called PREFIX.LANG",
+                metavar="LANG"),
+        Setting("tgt", str, None, "target language, such as de", metavar="LANG"),
         Setting("train_prefix", str, None, "prefix of the training files, or several; null: "
-                "the demo corpus", many="either"),
+                "the demo corpus", many="either", metavar="PREFIX"),
         Setting("train_ratios", float, None, "mixing weights, one per train_prefix; null: "
                 "concatenate the corpora", above=0, many=True),
         Setting("dev_prefix", str, None, "prefix of the development files, or several",
-                many="either"),
+                many="either", metavar="PREFIX"),
         Setting("test_prefix", str, None, "prefix of the test files, or several",
-                many="either"),
+                many="either", metavar="PREFIX"),
         Setting("synthetic_prefix", str, None, "prefix of back-translated text: PREFIX.TGT and "
-                "PREFIX.translation.SRC"),
+                "PREFIX.translation.SRC", metavar="PREFIX"),
         Setting("mono_real_ratio", int, 1, "synthetic or monolingual batches per parallel "
                 "batch", at_least=1),
         Setting("mono_prefix", str, None, "prefix of monolingual source text, PREFIX.SRC, on "
                 "which P(x|z) and q(z|x) are trained, too; for joint, and for aevnmt with "
-                "source_only"),
+                "source_only", metavar="PREFIX"),
         Setting("embed_prefix", str, None, "prefix of pretrained embeddings, PREFIX.LANG, "
-                "which stay fixed; null: train the embeddings"),
+                "which stay fixed; null: train the embeddings", metavar="PREFIX"),
         Setting("vocab_prefix", str, None, "prefix of vocabulary files or SentencePiece "
-                "models; null: learn them from the training files"),
-        Setting("out_dir", str, None, "directory of the run"),
+                "models; null: learn them from the training files", metavar="PREFIX"),
+        Setting("out_dir", str, None, "directory of the run", metavar="DIR"),
         Setting("note", str, None, "description of the settings file or the run"),
         Setting("max_train", int, 0, "train on the first N pairs only; 0: on all", at_least=0),
         Setting("num_buckets", int, 10, "maximum number of batch shapes", at_least=1),

@@ -73,7 +73,10 @@ def load(path: str | os.PathLike[str] | None = None, **overrides: Any) -> Hparam
 def add_flags(
     parser: argparse.ArgumentParser, groups: Iterable[str] | None = None, *, file: bool = True
 ) -> None:
-    """Add --hparams (unless `file` is false) and a flag for each setting of the groups."""
+    """Add --hparams and a flag for each setting of the groups.
+
+    Commands that load a run have no --hparams (`file` is false): its settings are the defaults.
+    """
     if file:
         parser.add_argument(
             "--hparams",
@@ -83,10 +86,11 @@ def add_flags(
     wanted = GROUPS if groups is None else {group: GROUPS[group] for group in groups}
     names = []
     for group, settings in wanted.items():
-        section = parser.add_argument_group(f"settings: {group}")
+        about = None if file else "By default, as in the run."
+        section = parser.add_argument_group(f"settings: {group}", about)
         for setting in settings:
             check = functools.partial(_check_flag, setting.name)
-            add_flag(section, setting, check=check)
+            add_flag(section, setting, check=check, show_default=file)
             names.append(setting.name)
     for old, (new, _) in tf_nmt_names.ALIASES.items():
         if new in names:

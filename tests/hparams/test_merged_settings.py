@@ -159,3 +159,11 @@ def test_a_seed_has_31_bits():
     assert hparams.load(None, random_seed=2**31 - 1).random_seed == 2**31 - 1
     with pytest.raises(UserError, match="random_seed"):
         hparams.load(None, random_seed=2**31)
+
+
+def test_help_of_a_command_that_loads_a_run_shows_no_default():
+    """The settings of the run are the defaults, not those of the table."""
+    parser = argparse.ArgumentParser()
+    hparams.add_flags(parser, ["decoding"], file=False)
+    text = parser.format_help()
+    assert "By default, as in the run." in text and "(default:" not in text
