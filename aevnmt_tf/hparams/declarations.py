@@ -48,8 +48,8 @@ GROUPS: dict[str, tuple[Setting, ...]] = {
                 "a bidirectional layer counts as 2", at_least=1),
         Setting("num_decoder_layers", int, 1, "number of decoder layers", at_least=1),
         Setting("num_lm_layers", int, 1, "number of source LM layers", at_least=1),
-        Setting("num_layers", int, None, "sets num_encoder_layers and num_decoder_layers "
-                "unless they are given", at_least=1),
+        Setting("num_layers", int, None, "shorthand for num_encoder_layers and "
+                "num_decoder_layers", at_least=1),
         Setting("attention", str, "bahdanau", "attention score function; empty: no attention",
                 ("bahdanau", "normed_bahdanau", "luong", "scaled_luong", "")),
         Setting("attention_architecture", str, "standard", "standard: the top layer attends; "
@@ -181,7 +181,7 @@ GROUPS: dict[str, tuple[Setting, ...]] = {
         Setting("max_train", int, 0, "train on the first N pairs only; 0: on all", at_least=0),
         Setting("num_buckets", int, 10, "maximum number of batch shapes", at_least=1),
         Setting("subword_sampling", float, 0.0, "subword regularisation (Kudo, 2018): sample "
-                "segmentations of the training text with probability P^X; smaller values vary "
+                "segmentations of the training text in proportion to P^X; smaller values vary "
                 "more; 0: off", at_least=0),
         Setting("subword_samples", int, 8, "with subword_sampling: segmentations per sentence, "
                 "stored on disk and used in turn, one per epoch", at_least=1),
