@@ -1,4 +1,4 @@
-"""Score translations with BLEU, chrF, TER, METEOR or BEER, and check whether z is in use.
+"""Score translations with BLEU, chrF, TER and other metrics, and check whether z is in use.
 
     aevnmt evaluate --model RUN --src test.en --ref test.de --json
     aevnmt evaluate --hyp translation.txt --ref test.de
@@ -8,17 +8,20 @@
     aevnmt evaluate --model RUN --metrics bleu,multi_bleu,ter_13a --tokenize intl
     aevnmt evaluate --model RUN --latent --plot z.png
 
-Without files, a run is evaluated on its own test set, or on its dev set if it has none. Several
-sets are scored separately and together ("all"). BPE (@@) is undone in references and
-translations. --significance compares every system with the first one.
+Without --test, --src and --ref, a run is evaluated on its own test set, or on its dev set if it
+has none. Several test sets are scored separately and together ("all"). BPE (@@) is undone in
+references and translations. --significance compares every system with the first one.
 
-    bleu, chrf, ter  the scores of the sacrebleu command
-    ter_13a          TER on 13a-tokenised text, as in the AEVNMT paper
-    multi_bleu       multi-bleu.perl on Moses-tokenised, lower-cased text, as in Multi30k papers
-    meteor, beer     computed by the authors' programs on 13a-tokenised text
+Metrics:
+    bleu, chrf, ter                 as computed by the sacrebleu command
+    ter_13a                         TER on 13a-tokenised text, as in the AEVNMT paper
+    multi_bleu                      multi-bleu.perl on Moses-tokenised, lower-cased text, as in
+                                    papers on Multi30k
+    rouge, accuracy, word_accuracy  as in TF-NMT
+    meteor, beer                    computed by the authors' programs on 13a-tokenised text
 
---latent reports whether the model uses z: KL, active units, mutual information, the
-importance-weighted bound and the ELBO, and BLEU with the mean z, a draw, zero and the z of
+--latent reports whether the model uses z: the KL, active units, mutual information, the ELBO
+and the importance-weighted bound, and BLEU with the mean of z, a sample, zero, and the z of
 another sentence.
 """
 
@@ -26,7 +29,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags, machine, settings
@@ -38,58 +41,49 @@ from aevnmt_tf.translator import rules
 LENGTHS = ("src_max_len_infer", "tgt_max_len_infer")
 
 
-class _Named(argparse.Action):
-    """Collects [NAME=]PATH in the order given; for systems, also whether it is a model."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        name, _, path = values.partition("=")
-        if not path or "/" in name:  # no name, or a path that contains a "="
-            name, path = None, values
-        found: tuple[Any, ...] = (name, path)
-        if self.dest == "systems":
-            found = (option_string == "--model", *found)
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest), found])
+def _named(text: str) -> tuple[str | None, str]:
+    """Split [NAME=]PATH; the path may contain a "=", too."""
+    name, _, path = text.partition("=")
+    return (name, path) if path and "/" not in name else (None, text)
 
 
 def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("evaluate", __doc__)
-    named: dict[str, Any] = {"action": _Named, "dest": "systems", "default": []}
-    p.add_argument(
+    add = partial(p.add_argument, action="append", default=[])
+    add(
         "--model",
+        dest="systems",
+        type=lambda text: (True, *_named(text)),
         metavar="[NAME=]RUN",
-        help="out_dir of a training run, or RUN1,RUN2 for an ensemble; repeatable",
-        **named,
+        help="out_dir of a training run, or RUN1,RUN2 for an ensemble (repeatable)",
     )
-    p.add_argument(
+    add(
         "--hyp",
+        dest="systems",
+        type=lambda text: (False, *_named(text)),
         metavar="[NAME=]FILE",
         help="translations to score; for several test sets, a folder with one SET.txt per set, "
-        "as --output writes it; repeatable",
-        **named,
+        "as --output writes it (repeatable)",
     )
-    p.add_argument(
+    add(
         "--test",
+        dest="sets",
+        type=_named,
         metavar="[NAME=]PREFIX",
-        help="test set PREFIX.SRC and PREFIX.TGT; repeatable",
-        **{**named, "dest": "sets"},
+        help="test set in the files PREFIX.SRC and PREFIX.TGT (repeatable)",
     )
-    p.add_argument("--json", action="store_true", help="print unrounded results as JSON")
+    settings.add_flags(p, EvaluationRequest)
+    p.add_argument("--json", action="store_true", help="print the results as JSON, unrounded")
     flags.add_checkpoint(p)
     flags.add_errors(p)
-    flags.add_lengths(p)
-    rules.add_flags(p)
-    settings.add_flags(p, EvaluationRequest)
     settings.add_flags(p, Programs)
-    group = p.add_argument_group("sacreBLEU's own options")
+    group = p.add_argument_group("options of sacreBLEU")
     for option in metrics.OPTIONS:
         settings.add_flag(group, option)
+    group = p.add_argument_group("how models translate")
+    rules.add_flags(group)
+    flags.add_lengths(group)
     hparams.add_flags(p, ["decoding"], file=False)
     return p
 
@@ -116,9 +110,8 @@ def request(args: argparse.Namespace) -> EvaluationRequest:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate and return the exit code."""
-    wanted = request(args)
     machine.tune_for_throughput()
-    result = evaluation_run.run(wanted, report=_say)
+    result = evaluation_run.run(request(args), report=_say)
     if args.json:
         print(json.dumps(result, indent=2, ensure_ascii=False))
     else:
@@ -126,8 +119,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _say(sentence: str) -> None:
-    print(f"aevnmt evaluate: {sentence}", file=sys.stderr, flush=True)
+def _say(message: str) -> None:
+    print(f"aevnmt evaluate: {message}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import pytest
 import sacrebleu as sacrebleu_package
 
 from aevnmt_tf import evaluate, translator
-from aevnmt_tf.evaluation import evaluation_sets, loaded_models, metrics
+from aevnmt_tf.evaluation import evaluated_systems, evaluation_sets, metrics
 from tests.tiny_translator import save_run
 
 WORDS = "the a cat dog sat ran on under mat tree big small , .".split()
@@ -594,7 +594,7 @@ def bad_runs(tmp_path_factory):
 def test_all_systems_are_checked_before_one_translates(
     command, runs, bad_runs, data, tmp_path, monkeypatch, words, sentence
 ):
-    monkeypatch.setattr(loaded_models.Models, "_translations", None)
+    monkeypatch.setattr(evaluated_systems.Models, "_translations", None)
     shutil.copytree(data, tmp_path / "b")
     (tmp_path / "b" / "talks.de").rename(tmp_path / "b" / "talks.txt")
     if words[0] == "--hyp" and "{tmp}" in words:
@@ -607,7 +607,7 @@ def test_all_systems_are_checked_before_one_translates(
 
 
 def test_a_single_sentence_has_no_other_z(command, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(loaded_models.Models, "_translations", None)
+    monkeypatch.setattr(evaluated_systems.Models, "_translations", None)
     one = write(tmp_path / "one", ["a b"])
     words = ["--model", runs / "run", "--src", one, "--ref", one, "--latent"]
     code, output, messages = command(*words)

@@ -1,1 +1,1 @@
-"""What all verbs share: commands, flags, errors and exit codes, progress, the machine."""
+"""Code that all commands share: flags, errors, exit codes, progress, tables, the machine."""

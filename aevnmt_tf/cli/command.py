@@ -1,6 +1,6 @@
-"""What every verb shares: the parser, one-line errors, exit codes and a quiet terminal.
+"""The frame of every command: its parser, one-line errors, exit codes and a quiet terminal.
 
-A verb is a module with
+A command is a module with
 
     def parser() -> command.Parser
     def run(args) -> int
@@ -27,7 +27,7 @@ USER_ERROR, BROKEN_PIPE = 2, 141  # exit codes
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports errors as UserError and accepts no abbreviated flags.
+    """An argument parser that raises UserError and accepts no abbreviated flags.
 
     `verb` is the name of the command and `description` the docstring of its module.
     """
@@ -38,15 +38,15 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(description=description, allow_abbrev=False, **options)
         self.add_argument(
-            "--verbose", action="store_true", help="show log messages of TensorFlow"
+            "--verbose", action="store_true", help="show TensorFlow's log messages"
         )
 
     def error(self, message: str) -> NoReturn:
-        """Raise a UserError: a bad command line is an error like any other."""
+        """Raise a UserError instead of printing the usage and exiting."""
         raise UserError(f"{message} (see --help)")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Return the flags' values; for an unknown flag, name the nearest one."""
+        """Return the parsed flags; for an unknown flag, suggest the most similar one."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             flag = next((word for word in unknown if word.startswith("-")), unknown[0])
@@ -64,14 +64,16 @@ def main(
     argv: Sequence[str] | None = None,
     keep_memory: bool = True,
 ) -> int:
-    """Parse, run and return the exit code; only a bug shows a traceback.
+    """Parse the command line, run the command and return its exit code.
+
+    Only bugs show a traceback.
 
     Args:
         run: Function from the parsed flags to the exit code.
         parser: The parser of the command line.
         argv: The arguments; None: those of the process.
-        keep_memory: Whether to keep freed memory, see `keep_freed_memory`. A server should not,
-            because one large request would then hold it for good.
+        keep_memory: Whether to call `keep_freed_memory`. A server should not, because it would
+            keep the memory of its largest request forever.
     """
     status = 1
     try:
@@ -89,13 +91,14 @@ def _run(
     argv: Sequence[str] | None,
     keep_memory: bool,
 ) -> int:
-    args = None
-    if sys.stderr is None:  # closed by whoever has started us
+    is_verbose = False
+    if sys.stderr is None:  # the parent process has closed it
         sys.stderr = open(os.devnull, "w")
     with _plain_warnings(parser.prog):
         try:
             args = parser.parse_args(argv)
-            if getattr(args, "verbose", False):
+            is_verbose = getattr(args, "verbose", False)
+            if is_verbose:
                 logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
             else:
                 quiet_tensorflow()
@@ -106,28 +109,28 @@ def _run(
                 sys.stdout.flush()
             return status
         except (UserError, ModuleNotFoundError) as error:
-            if isinstance(error, ModuleNotFoundError) and not extras.advice(error):
+            message = str(error) if isinstance(error, UserError) else extras.advice(error)
+            if not message:
                 raise
-            if getattr(args, "verbose", False):
+            if is_verbose:
                 traceback.print_exc()
-            sentence = extras.advice(error) or error
-            print(f"{parser.prog}: {sentence}", file=sys.stderr)
+            print(f"{parser.prog}: {message}", file=sys.stderr)
             return USER_ERROR
         except KeyboardInterrupt:
             print(f"{parser.prog}: interrupted", file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:
-            # The reader, such as `head`, has had enough. Python would complain once more when
-            # it closes stdout.
+            # The reader, such as `head`, has exited. Without this, Python would print another
+            # error when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return BROKEN_PIPE
 
 
 @contextlib.contextmanager
 def _plain_warnings(prog: str) -> Iterator[None]:
-    """Show a UserWarning as one line, without a place in the code."""
+    """Show a UserWarning as one line, once, without a file name and line number."""
     original = warnings.formatwarning
-    shown: set[str] = set()  # settings are read more than once
+    shown: set[str] = set()  # settings are read more than once, with the same warnings
 
     def one_line(
         message: Any, category: Any, filename: str, lineno: int, line: str | None = None

@@ -1,15 +1,15 @@
-"""The exception for user errors, and what many of them are about: names."""
+"""The exception for user errors, and helpers for messages about names."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """An error of the user: a one-line message and exit code 2, without a traceback."""
+    """A user error: commands print its one-line message and exit with code 2."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the most similar known word, or an empty string."""
+    """Return a hint at the most similar known word, or an empty string."""
     # Case is ignored: kl_annealing_steps should find KL_annealing_steps.
     by_lower = {name.lower(): name for name in known}
     near = [name for name in by_lower if word and name.startswith(word.lower())]
@@ -18,6 +18,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def repeated(names: Iterable[str]) -> str | None:
-    """Return the first name that occurs twice; None where there is none."""
+    """Return the first name that occurs twice, or None."""
     listed = list(names)
     return next((name for number, name in enumerate(listed) if name in listed[:number]), None)

@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and the extra of pyproject.toml that installs each."""
+"""Optional dependencies, and the extra of pyproject.toml that installs each."""
 
 import importlib.util
 
@@ -19,14 +19,14 @@ EXTRAS = {
 
 
 def is_installed(module: str) -> bool:
-    """Return whether a module can be imported; it is not imported."""
+    """Return whether a module is installed, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
-def advice(error: BaseException) -> str:
-    """Return what to install where a module of an extra is missing; else nothing."""
-    name = (getattr(error, "name", None) or "").partition(".")[0]
+def advice(error: ModuleNotFoundError) -> str:
+    """Return what to install if the missing module belongs to an extra, or an empty string."""
+    name = (error.name or "").partition(".")[0]
     for extra, modules in EXTRAS.items():
-        if isinstance(error, ModuleNotFoundError) and name in modules:
+        if name in modules:
             return f"this needs the package {name}: pip install 'aevnmt_tf[{extra}]'."
     return ""

@@ -1,4 +1,4 @@
-"""What Ctrl-C does, from the first import of a command to its end."""
+"""Handling of Ctrl-C, from the first import of a command to its end."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ INTERRUPTED = 130  # the exit code
 
 
 def end_quietly_from_now_on() -> None:
-    """Let SIGINT end this process without a traceback, while nothing has begun that could care.
+    """Let SIGINT end a starting command without a traceback, until `main` is called.
 
-    For a package that is imported because its own command was started: `python -m
-    aevnmt_tf.VERB`. Importing the modules of a verb takes a while, before `main` is called.
+    Importing the modules of a command takes a while. This has no effect unless the process was
+    started as `python -m aevnmt_tf...`.
     """
     words = sys.orig_argv
     is_verb = sys.argv[:1] == ["-m"] and any(
@@ -35,9 +35,9 @@ def _end(number: int, frame: Any) -> NoReturn:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let the first SIGINT interrupt as usual, and a second one end the process at once.
+    """Let the first SIGINT raise KeyboardInterrupt and a second one end the process at once.
 
-    The second comes while the first is dealt with, even when Python is already shutting down.
+    The second one also works while Python is shutting down.
     """
     ours = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT)

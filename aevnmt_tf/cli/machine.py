@@ -1,4 +1,4 @@
-"""What this process runs on, and how it uses the memory and the cores."""
+"""The machine: its description, and how this process uses its memory and cores."""
 
 import atexit
 import collections
@@ -16,18 +16,18 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_WORKER = "aevnmt worker"  # the name of threads that nobody has to wait for
+_WORKER = "aevnmt worker"  # the name of threads that the process does not wait for
 
-# Numbers of glibc's malloc.h.
+# Options of mallopt in glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next allocation; elsewhere this does nothing.
+    """Let glibc keep freed memory for later allocations; without glibc, do nothing.
 
-    A step of training, or a word of beam search, frees and allocates again megabytes of logits
-    (and gradients). By default they go back to the system and return as pages to be cleared,
-    which took a tenth of a training step on a CPU, and more of a beam search.
+    Every training step and every step of beam search frees and allocates megabytes of logits.
+    By default, they are returned to the system, which has to clear the pages again. That took
+    a tenth of the time of a training step on a CPU, and more of a beam search.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -39,10 +39,10 @@ def keep_freed_memory() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Let glibc return what is freed to the system; elsewhere this does nothing.
+    """Let glibc return freed memory to the system; without glibc, do nothing.
 
-    It keeps freed blocks for each thread that has allocated: after a model is unloaded, most of
-    the memory of its weights.
+    glibc keeps freed blocks per thread. After a model is unloaded, these are most of its
+    weights.
     """
     if sys.platform.startswith("linux"):
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -51,7 +51,7 @@ def give_back_freed_memory() -> None:
 
 
 def num_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -60,9 +60,9 @@ def num_cores() -> int:
 def ordered_map(
     pool: Executor, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    """Yield the results of a pool in the order of the items, a few of which are under way.
+    """Yield the results of a pool in the order of the items, with a few in progress.
 
-    `Executor.map` would read all items before it gives the first result.
+    `Executor.map` would read all items before it returns the first result.
     """
     waiting: collections.deque[Future[Result]] = collections.deque()
     for item in items:
@@ -74,7 +74,7 @@ def ordered_map(
 
 
 def description() -> dict[str, str | int]:
-    """Return which processor this is, and how many cores of it this process may use."""
+    """Return the name of the processor and the number of cores that this process may use."""
     return {"processor": _processor(), "cores": num_cores()}
 
 
@@ -93,35 +93,34 @@ def _processor() -> str:
 
 
 def one_thread_per_operation() -> None:
-    """Let TensorFlow compute an operation with one thread; to be called before its first one.
+    """Let TensorFlow use one thread per operation, unless TF_NUM_INTRAOP_THREADS is set.
 
-    For commands that have as many batches under way as there are cores: a product of a few
-    hundred rows is too small to share, and threads that wait for each other cost more than they
-    give. Whoever has set TF_NUM_INTRAOP_THREADS is obeyed.
+    For commands that process as many batches in parallel as there are cores: matrix products
+    of a few hundred rows are too small to be split. Call this before the first operation.
     """
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 
 def tune_for_throughput() -> None:
-    """Set TensorFlow up to translate many sentences; to be called before it is imported.
+    """Configure TensorFlow to translate many sentences; call this before it is imported.
 
-    One thread per operation, and oneDNN's kernels also where TensorFlow leaves them off, on
-    processors without AVX-512: beam search was measured to be 15 % faster with them, one
-    sentence alone 8 % slower. Whoever has set TF_ENABLE_ONEDNN_OPTS is obeyed.
+    It uses one thread per operation, and oneDNN's kernels also on processors without AVX-512,
+    unless TF_ENABLE_ONEDNN_OPTS is set. Beam search is 15 % faster with them, but a single
+    sentence 8 % slower.
     """
     one_thread_per_operation()
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 def start_worker(function: Callable[[], None]) -> None:
-    """Call a function in a thread that may be left alone; see `leave_workers`."""
+    """Run a function in a thread that the process does not wait for; see `leave_workers`."""
     threading.Thread(target=function, name=_WORKER, daemon=True).start()
 
 
 def leave_workers(status: int) -> None:
-    """Let the process end with this status although workers are still computing.
+    """Let the process exit with this status even if workers are still computing.
 
-    Python would take TensorFlow down under their feet, and they would take the process with it.
+    Otherwise Python would unload TensorFlow while they use it, and the process would crash.
     """
     if any(thread.name == _WORKER for thread in threading.enumerate()):
         atexit.register(_leave, status)

@@ -1,4 +1,4 @@
-"""The commands that a verb suggests when it ends, in a form that works as it is typed."""
+"""Commands that are suggested to the user, spelled so that they work in the user's shell."""
 
 import os
 import shlex
@@ -6,21 +6,16 @@ import shutil
 import sys
 from pathlib import Path
 
-RUNNER = "AEVNMT_RUNNER"  # tools/run sets it to the path by which it was called
+RUNNER = "AEVNMT_RUNNER"  # tools/run sets it to its own path
 
 
 def verb(name: str, *words: str) -> str:
-    """Return the command that runs a verb from the shell that started this process.
-
-    Args:
-        name: such as translate.
-        words: its flags and their values, not yet quoted.
-    """
+    """Return the shell command that runs a verb; `words` are its arguments, unquoted."""
     return _joined(*_program("aevnmt", f"aevnmt_tf.{name}", (name,)), *words)
 
 
 def tool(name: str, module: str, *words: str) -> str:
-    """Return the command that runs an installed program, such as tensorboard."""
+    """Return the shell command that runs an installed program, such as tensorboard."""
     return _joined(*_program(name, module, ()), *words)
 
 
@@ -32,12 +27,9 @@ def _program(name: str, module: str, first: tuple[str, ...]) -> tuple[str, ...]:
     if found is not None and Path(found).parent == here:
         return (name, *first)
     # The package is not installed, or its environment is not active.
-    python = "python" if _is_this(shutil.which("python")) else sys.executable
-    return (python, "-m", module)
-
-
-def _is_this(python: str | None) -> bool:
-    return python is not None and Path(python).parent == Path(sys.executable).parent
+    python = shutil.which("python")
+    is_this = python is not None and Path(python).parent == here
+    return ("python" if is_this else sys.executable, "-m", module)
 
 
 def _joined(*words: str) -> str:

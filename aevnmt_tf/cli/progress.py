@@ -1,4 +1,4 @@
-"""How far long work has come, on stderr: a bar in a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar in a terminal, occasional lines elsewhere."""
 
 import contextlib
 import sys
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-SECONDS = 10  # between lines where stderr is no terminal
+SECONDS = 10  # between lines if stderr is not a terminal
 
 
 def _say_nothing(sentence: str) -> None:
@@ -22,14 +22,14 @@ def track(
     total: int | None = None,
     report: Callable[[str], object] | None = _say_nothing,
 ) -> Generator[Item, None, None]:
-    """Yield the items and show how far they have come.
+    """Yield the items and show progress.
 
     Args:
-        items: What is worked through.
-        description: What is done, such as "translating news".
-        total: The number of items; None: their len(), where they have one.
-        report: Called with a sentence now and then where stderr is no terminal; None: no bar
-            either.
+        items: The items to process.
+        description: What is done with them, such as "translating news".
+        total: Number of items; None: their len(), if they have one.
+        report: Called with a progress message every SECONDS if stderr is not a terminal; None:
+            show nothing, not even a bar.
     """
     if report is None:
         yield from items
@@ -38,8 +38,8 @@ def track(
         from rich.console import Console
         from rich.progress import track as bar
 
-        # The console keeps today's stderr: a caller may redirect the name for a library's
-        # chatter.
+        # The console keeps the present stderr: a caller may redirect sys.stderr to hide the
+        # output of a library.
         console = Console(file=sys.stderr)
         yield from bar(
             items, description=description, total=total, console=console, transient=True
@@ -55,7 +55,7 @@ def track(
 
 @contextlib.contextmanager
 def working(description: str) -> Iterator[None]:
-    """Show that something of unknown length is going on."""
+    """Show a spinner in a terminal while something of unknown length is running."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -66,23 +66,23 @@ def working(description: str) -> Iterator[None]:
 
 
 class LineRate:
-    """How many lines a command has done, and how quickly, on standard error."""
+    """Shows on stderr how many lines a command has processed, and how fast."""
 
     def __init__(self, command: str) -> None:
         self._command = command
         self._start = self._last = time.monotonic()
         self._count = 0
-        self._reported: int | None = None  # the lines of the last report that stays
+        self._reported: int | None = None  # number of lines in the last permanent report
         self._is_terminal = sys.stderr.isatty()
 
     def say(self, sentence: str) -> None:
-        """Write a line about something else."""
+        """Print another message."""
         if self._is_terminal:
             print("\x1b[2K", end="\r", file=sys.stderr)
         print(f"{self._command}: {sentence}", file=sys.stderr, flush=True)
 
     def move(self, count: int) -> None:
-        """Take note that `count` lines are done, and report it every now and then."""
+        """Record that `count` lines are done, and report it occasionally."""
         self._count = count
         now = time.monotonic()
         if now - self._last < (0.5 if self._is_terminal else SECONDS):
@@ -94,7 +94,7 @@ class LineRate:
             self._report()
 
     def end(self) -> None:
-        """Report that all lines are done, unless the last report said so."""
+        """Report the total, unless the last report already has."""
         if self._reported != self._count:
             self._report()
 

@@ -1,4 +1,4 @@
-"""A terminal without the log lines of TensorFlow's libraries."""
+"""Hiding the log lines of TensorFlow and its libraries."""
 
 import contextlib
 import importlib.util
@@ -16,19 +16,16 @@ _LIBRARIES = (
 
 
 def quiet_tensorflow() -> None:
-    """Hide the log lines and warnings of TensorFlow and its libraries in this process.
-
-    Errors still arrive as Python exceptions, and a crash still prints its last message.
-    """
+    """Hide log lines and warnings of TensorFlow and its libraries, but not crash messages."""
     warnings.filterwarnings("ignore", module=rf"{_LIBRARIES}(\.|$)")
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
     quiet_import()
 
 
 def quiet_import() -> None:
-    """Hide the log lines that TensorFlow prints when it is imported.
+    """Hide the log lines that TensorFlow prints when it is imported for the first time.
 
-    Does nothing once TensorFlow is imported. Log levels that the environment sets stay.
+    Log levels that are set in the environment are kept.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -38,14 +35,14 @@ def quiet_import() -> None:
 
 
 class _QuietImport:
-    """Filters stderr while TensorFlow is imported, whoever imports it first.
+    """Import hook that filters stderr while TensorFlow is imported.
 
-    While its libraries are loaded, the log level is not yet read, and lines about missing GPUs
-    are written straight to the file descriptor.
+    While its libraries are loaded, they write lines about missing GPUs straight to the file
+    descriptor, whatever the log level is.
     """
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """Return TensorFlow's own spec with a quiet `exec_module`; None for all else."""
+        """Return TensorFlow's spec with a quiet `exec_module`; None for other modules."""
         if fullname != "tensorflow":
             return None
         sys.meta_path.remove(self)
@@ -63,7 +60,7 @@ class _QuietImport:
         return spec
 
 
-# The lines of absl's and TensorFlow's loggers below FATAL, and the line that comes before them.
+# Drops the lines of absl's and TensorFlow's loggers below FATAL, and the line before them.
 _FILTER = r"""
 import os, re
 chatter = re.compile(rb"[IWE]\d{4} \d\d:\d\d:|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] "
@@ -77,22 +74,22 @@ with open(0, "rb") as lines:
 
 @contextlib.contextmanager
 def filtered_stderr() -> Iterator[None]:
-    """Drop log lines of C++ libraries from file descriptor 2; all else passes.
+    """Drop log lines of C++ libraries from file descriptor 2, and pass everything else.
 
-    The filter is a process of its own: when the libraries abort this one, their last words
-    still come through.
+    The filter is a separate process, so it still prints the last message if the libraries abort
+    this process.
     """
     try:
         terminal = os.dup(2)
     except OSError:
         terminal = None
-    if terminal is None or sys.stderr is None:  # Python started without one.
+    if terminal is None or sys.stderr is None:  # this process has no stderr
         yield
         return
     with subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _FILTER],
         stdin=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for us.
+        start_new_session=True,  # so that it does not receive Ctrl-C
     ) as process:
         assert process.stdin is not None
         sys.stderr.flush()

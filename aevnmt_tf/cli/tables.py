@@ -1,4 +1,4 @@
-"""Tables for people: rich's on a terminal, plain columns elsewhere, and in Markdown."""
+"""Tables: rich's on a terminal, plain columns elsewhere, and Markdown."""
 
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -16,11 +16,11 @@ def show(
     """Print a table.
 
     Args:
-        headers: of the columns; a column of numbers has a header that starts with ">".
-        rows: cells, as text.
-        file: where to; None: stdout.
-        title: a line above it.
-        faint: numbers of rows that a terminal shows less brightly.
+        headers: Headers of the columns; those of right-aligned columns start with ">".
+        rows: Rows of cells.
+        file: Where to print it; None: stdout.
+        title: A line above the table.
+        faint: Indices of rows that are dimmed on a terminal.
     """
     file = file or sys.stdout
     if file.isatty():
@@ -51,10 +51,10 @@ def show(
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown, each row with its line feed; headers as in `show`."""
+    """Return a Markdown table with a line break after each row; headers as in `show`."""
     marks = ["---:" if header.startswith(">") else "---" for header in headers]
     titles = [header.removeprefix(">") for header in headers]
-    # A bar would end the cell, a line feed the row.
+    # A bar would end the cell, and a line break the row.
     lines = (
         " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row)
         for row in (titles, marks, *rows)

@@ -1,1 +1,1 @@
-"""How good translations are: metrics, test sets, significance, reports; is z in use?"""
+"""Evaluation: metrics, test sets, significance tests, reports, and whether z is in use."""

@@ -1,19 +1,19 @@
-"""Results of an evaluation for people: tables on stdout, and a file of scores per sentence."""
+"""Reports of an evaluation: tables on stdout, and a file with scores per sentence."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aevnmt_tf.cli import tables
 from aevnmt_tf.evaluation import latent_use, metrics
+from aevnmt_tf.evaluation.evaluated_systems import System, SystemScoring
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet
 from aevnmt_tf.evaluation.significance import LEVEL
-from aevnmt_tf.evaluation.translated_sets import System, SystemScoring
 
 TESTS = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}
 NOTES = {
-    "mean": "the z of translate",
-    "sample": "one draw per sentence",
-    "zero": "the mean of the prior",
+    "mean": "as in translate",
+    "sample": "one sample per sentence",
+    "zero": "the mean of the standard prior",
     "other": "the mean z of another sentence",
 }
 
@@ -28,7 +28,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _show_scores(results: Sequence[dict[str, Any]]) -> None:
-    """Print one row per set and system, and the signatures below."""
+    """Print a table with one row per set and system, and the signatures below it."""
     everything = results[0]["all"]["scores"]
     rows = []
     sets = list(results[0]["sets"])
@@ -50,7 +50,7 @@ def _show_signatures(by_metric: dict[str, dict[str, Any]]) -> None:
 
 
 def _show_significance(tested: dict[str, Any]) -> None:
-    """Print the paired tests: one row per set and system."""
+    """Print the paired tests, one row per set and system."""
     rows = []
     for set_name, by_metric in tested["sets"].items():
         first = next(iter(by_metric.values()))
@@ -77,7 +77,7 @@ def _tested(found: dict[str, Any]) -> str:
 
 
 def _show_latent(found: dict[str, Any]) -> None:
-    """Print the result of latent_use.diagnose, the verdict last."""
+    """Print the result of latent_use.diagnose, with the verdict last."""
     units = sorted(found["kl_by_dimension"], reverse=True)
     shown = " ".join(f"{value:.3f}" for value in units[:8]) + " ..." * (len(units) > 8)
     names = ("iw_log_pxy", "iw_log_py", "iw_log_px")
@@ -112,7 +112,7 @@ def _show_latent(found: dict[str, Any]) -> None:
 def sentence_table(
     systems: Sequence[System], sets: Sequence[EvaluationSet], *, scoring: SystemScoring
 ) -> Iterator[str]:
-    """Yield the lines of a TSV file: every sentence with its scores, for every system."""
+    """Yield the lines of a TSV file with the scores of every sentence by every system."""
     names, protocol = scoring.names, scoring.protocol
     yield "\t".join(["system", "set", "line", *names, "source", "reference", "translation"])
     for system in systems:

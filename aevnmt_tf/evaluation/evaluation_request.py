@@ -1,31 +1,28 @@
-"""What an evaluation is asked for, and the checks on that."""
+"""The options of an evaluation, and their checks."""
 
-import os
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.settings import check_options, option
-from aevnmt_tf.evaluation import metrics, translated_sets
+from aevnmt_tf.evaluation import external_metrics, metrics
 from aevnmt_tf.evaluation.external_metrics import Programs
-from aevnmt_tf.storage import line_streams
 
-_path = partial(option, str, None)
-_several = partial(option, group="several systems")
-_latent = partial(option, group="the latent variable")
+_file = partial(option, str, None, metavar="FILE")
+_number = partial(option, int, at_most=2**31 - 1)
+_SEVERAL, _LATENT = "several systems", "the latent variable"  # groups of flags
 
 
 @dataclass
 class EvaluationRequest:
-    """What an evaluation is asked for; fields with a help text are flags of the command.
+    """The options of an evaluation; fields with a help text are flags of the command.
 
     Attributes:
-        systems: (whether it is a model, name or None, path) of each system. The path of an
-            ensemble has commas between its runs.
+        systems: (is it a model?, name or None, path) of each system. The path of an ensemble
+            has commas between its runs.
         sets: (name or None, prefix) of each test set; `src` and `ref` are the alternative.
-        checkpoint: Which weights to load: "best", "last" or "average".
+        checkpoint: Weights to load: "best", "last" or "average".
         errors: "strict", or "replace" for invalid UTF-8.
         decoding: Flags for decoding: settings of the run and fields of Decoding.
         options: Options of sacreBLEU, see metrics.OPTIONS.
@@ -39,48 +36,54 @@ class EvaluationRequest:
     decoding: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     programs: Programs = Programs()
-    src: str | None = _path("source text: a file (a language in train), plain or .gz")
-    ref: str | None = _path("reference translations: a file, plain or .gz")
+    src: str | None = _file("source text, plain or .gz (not a language, as in train)")
+    ref: str | None = _file("reference translations, plain or .gz")
     metrics: tuple[str, ...] = option(
-        str, metrics.DEFAULT, f"metrics to compute: {', '.join(metrics.NAMES)}", many=True
+        str,
+        metrics.DEFAULT,
+        f"metrics to compute: {', '.join(external_metrics.KNOWN)}",
+        many=True,
     )
-    output: str | None = _path(
-        "write translations: a file for one model and set, otherwise a folder with "
-        "SYSTEM/SET.txt"
+    output: str | None = _file(
+        "write the translations to this file; with several models or test sets, to "
+        "SYSTEM/SET.txt in this folder"
     )
-    sentences: str | None = _path("write the scores of each sentence as TSV")
-    seed: int = option(int, 1, "random seed", at_least=0, at_most=2**31 - 1)
-    significance: str | None = _several(
+    sentences: str | None = _file("write the scores of every sentence to this TSV file")
+    seed: int = _number(1, "random seed", at_least=0)
+    significance: str | None = option(
         str,
         None,
-        "significance test of sacreBLEU: paired bootstrap or approximate randomisation",
+        "paired significance test: bootstrap resampling or approximate randomisation",
         choices=("bootstrap", "ar"),
+        group=_SEVERAL,
     )
-    resamples: int | None = _several(
-        int,
+    resamples: int | None = _number(
         None,
-        "resamples of --significance (default: 1000 for bootstrap, 10000 for ar)",
+        "number of resamples (default: 1000 for bootstrap, 10000 for ar)",
         at_least=1,
-        at_most=2**31 - 1,
+        group=_SEVERAL,
     )
-    language: str | None = _path(
-        "target language, for METEOR, multi_bleu, and --test without a model (default: the "
-        "run's)"
+    language: str | None = option(
+        str,
+        None,
+        "target language, for meteor, multi_bleu, and --test without a model (default: that "
+        "of the run)",
+        metavar="LANG",
     )
-    latent: bool = _latent(bool, False, "report whether z is in use")
-    samples: int | None = _latent(
-        int, None, "with --latent: draws of z (default: 10)", at_least=1, at_most=2**31 - 1
+    latent: bool = option(bool, False, "report whether the model uses z", group=_LATENT)
+    samples: int | None = _number(
+        None, "with --latent: samples of z per line (default: 10)", at_least=1, group=_LATENT
     )
-    plot: str | None = _latent(str, None, "with --latent: write a plot to FILE.png")
+    plot: str | None = _file("with --latent: write a plot to this .png file", group=_LATENT)
 
     def __post_init__(self) -> None:
         check_options(self)
-        # The path of a program asks for its metric.
+        # The path of a program implies its metric.
         names = [name.lower() for name in self.metrics]
         self.metrics = tuple(dict.fromkeys([*names, *self.programs.names]))
 
     def check(self) -> None:
-        """Raise a UserError for what is wrong with the request, before any file is read."""
+        """Raise a UserError if the options are inconsistent; no file is read."""
         has_model = any(is_model for is_model, *_ in self.systems)
         picture = self.plot
         wrong = {
@@ -120,19 +123,4 @@ class EvaluationRequest:
         idle = [*self.decoding, *(n for n in ("checkpoint", "output") if getattr(self, n))]
         if idle and not has_model:
             raise UserError(f"--{idle[0]} has no effect without --model: leave it out.")
-        metrics.check_names(self.metrics, known=translated_sets.KNOWN)
-        inputs = [self.src, self.ref, *(path for *_, path in self.systems)]
-        for path in (self.output, self.sentences, self.plot):
-            line_streams.refuse_inputs(path, inputs)
-        for path in filter(None, (self.sentences, self.plot)):
-            check_writable(path)
-
-
-def check_writable(path: str) -> None:
-    """Raise a UserError if a file cannot be written."""
-    folder = Path(path).absolute().parent
-    is_folder = os.path.isdir(path) or path.endswith("/")
-    if is_folder or (os.path.exists(path) and not os.access(path, os.W_OK)):
-        raise UserError(f"cannot write {path}: it is a folder or read-only.")
-    if not os.path.exists(path) and not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise UserError(f"cannot write {path}: {folder} does not exist or is read-only.")
+        metrics.check_names(self.metrics, known=external_metrics.KNOWN)

@@ -1,29 +1,34 @@
 """One evaluation from beginning to end: what `aevnmt evaluate` does."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation import evaluation_report, evaluation_sets, loaded_models, metrics
-from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest, check_writable
+from aevnmt_tf.evaluation import (
+    evaluated_systems,
+    evaluation_report,
+    evaluation_sets,
+    latent_use,
+    metrics,
+    significance,
+)
+from aevnmt_tf.evaluation.evaluated_systems import Models, Report, System, SystemScoring
+from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import ALL, EvaluationSet, Subwords
-from aevnmt_tf.evaluation.loaded_models import Models
-from aevnmt_tf.evaluation.translated_sets import Report, System, SystemScoring
 from aevnmt_tf.storage import disk_errors, line_streams
 from aevnmt_tf.storage.text_files import find_file
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator import Decoding, Translator
 
 Files = dict[str, dict[str, str]]  # by system and set
 
 
-def run(request: EvaluationRequest, *, report: Report = None) -> dict[str, Any]:
-    """Translate, score, write the reports asked for, and return the result for JSON.
+def run(request: EvaluationRequest, *, report: Report) -> dict[str, Any]:
+    """Translate, score, write the requested files, and return the result for JSON.
 
-    All systems and files are checked before the first sentence is translated.
+    All systems and files are checked before the first sentence is translated. `report` is
+    called with progress messages.
     """
     request.check()
     named = [(system[0], _name(*system), system[2]) for system in request.systems]
@@ -38,26 +43,26 @@ def run(request: EvaluationRequest, *, report: Report = None) -> dict[str, Any]:
         replace(request.programs, language=models.language),
     )
     scoring.check()
-    all_systems = [
+    systems = [
         System(name) if is_model else _read(request, name, path, sets, joiner)
         for is_model, name, path in named
     ]
     models.check_loaded(sets)
-    files = _files(request, list(models.paths), sets, all_systems)
-    if report is not None and not (request.ref or request.sets):
+    files = _files(request, list(models.paths), sets, systems)
+    if not (request.ref or request.sets):
         own = ", ".join(f"{one.source_file} and {one.reference_file}" for one in sets)
         report(f"evaluating on the run's own files: {own}")
-    for system in all_systems:
+    for system in systems:
         if system.name in models.paths:
             models.translate(system, sets, files.get(system.name, {}), report)
         scoring(system, sets, report=report)
-    result: dict[str, Any] = {"systems": [system.result for system in all_systems]}
+    result: dict[str, Any] = {"systems": [system.result for system in systems]}
     if request.significance:
-        result["significance"] = _significance(request, all_systems, sets, scoring, report)
+        result["significance"] = _significance(request, systems, sets, scoring, report)
     if request.latent:
-        result["latent"] = _latent(request, *models(all_systems[0].name), sets, report)
+        result["latent"] = _latent(request, models, sets, report)
     if request.sentences:
-        rows = evaluation_report.sentence_table(all_systems, sets, scoring=scoring)
+        rows = evaluation_report.sentence_table(systems, sets, scoring=scoring)
         line_streams.write_lines(request.sentences, rows)
     if request.plot:
         from aevnmt_tf.plots import figures, latent_plot
@@ -68,59 +73,29 @@ def run(request: EvaluationRequest, *, report: Report = None) -> dict[str, Any]:
 
 def _name(is_model: bool, name: str | None, path: str) -> str:
     if name is None:
-        name = loaded_models.run_name(path) if is_model else Path(path).name
+        name = evaluated_systems.run_name(path) if is_model else Path(path).name
     return evaluation_sets.checked_name(name)
 
 
 def _sets(request: EvaluationRequest, models: Models) -> list[EvaluationSet]:
-    """Return the test sets: those of the flags, or else the run's own."""
-    hp, errors = models.hp, request.errors
+    """Return the test sets that the flags name, or else the run's own."""
+    errors = request.errors
     if request.ref:
         return [evaluation_sets.from_files(request.ref, src=request.src, errors=errors)]
     named = [(name or Path(prefix).name, prefix) for name, prefix in request.sets]
     evaluation_sets.check_unique(
         [name for name, _ in named], what="test sets", how="--test NAME=PREFIX"
     )
-    if hp is None:
-        language: dict[str, Any] = {"src": None, "tgt": models.language}
+    if models.hp is None:
         return [
-            evaluation_sets.from_prefix(prefix, name=name, errors=errors, **language)
+            evaluation_sets.from_prefix(
+                prefix, src=None, tgt=str(models.language), name=name, errors=errors
+            )
             for name, prefix in named
         ]
     if named:
-        return evaluation_sets.for_run(hp, named, errors=errors)
-    return evaluation_sets.of_run(hp, run=str(models.first_run), errors=errors)
-
-
-def _files(
-    request: EvaluationRequest,
-    names: Sequence[str],
-    sets: Sequence[EvaluationSet],
-    all_systems: Sequence[System],
-) -> Files:
-    """Return the files for the translations, by model and set; check all outputs."""
-    inputs = [file for one in sets for file in (one.source_file, one.reference_file)]
-    inputs += [file for system in all_systems for file in system.files.values()]
-    for path in (request.output, request.sentences, request.plot):
-        line_streams.refuse_inputs(path, inputs)
-    if request.output is None:
-        return {}
-    folder = Path(request.output)
-    is_folder = folder.is_dir() or request.output.endswith("/")
-    if len(names) == len(sets) == 1 and not is_folder:
-        files = {names[0]: {sets[0].name: request.output}}
-    else:
-        files = {
-            name: {one.name: str(folder / name / f"{one.name}.txt") for one in sets}
-            for name in names
-        }
-        for name in names:
-            with disk_errors.explained(f"write {folder / name}"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-    for path in (path for each in files.values() for path in each.values()):
-        line_streams.refuse_inputs(path, inputs)
-        check_writable(path)
-    return files
+        return evaluation_sets.for_run(models.hp, named, errors=errors)
+    return evaluation_sets.of_run(models.hp, run=str(models.first_run), errors=errors)
 
 
 def _read(
@@ -141,44 +116,77 @@ def _read(
         lines = evaluation_sets.read_lines(file, errors=request.errors)
         evaluation_sets.check_counts(file, len(lines), one.reference_file, len(one))
         system.translations[one.name] = joiner.joined(lines, file)
-        system.files[one.name] = str(file)
+        system.files[one.name] = file
     return system
+
+
+def _files(
+    request: EvaluationRequest,
+    names: Sequence[str],
+    sets: Sequence[EvaluationSet],
+    systems: Sequence[System],
+) -> Files:
+    """Return the files for the translations, by model and set; check all output files."""
+    inputs = [file for one in sets for file in (one.source_file, one.reference_file)]
+    inputs += [file for system in systems for file in system.files.values()]
+    for path in filter(None, (request.sentences, request.plot)):
+        _check_writable(path, inputs)
+    if request.output is None:
+        return {}
+    folder = Path(request.output)
+    is_folder = folder.is_dir() or request.output.endswith("/")
+    if len(names) == len(sets) == 1 and not is_folder:
+        files = {names[0]: {sets[0].name: request.output}}
+    else:
+        files = {
+            name: {one.name: str(folder / name / f"{one.name}.txt") for one in sets}
+            for name in names
+        }
+        for name in names:
+            with disk_errors.explained(f"write {folder / name}"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+    for path in (path for each in files.values() for path in each.values()):
+        _check_writable(path, inputs)
+    return files
+
+
+def _check_writable(path: str, inputs: Sequence[str | None]) -> None:
+    line_streams.refuse_inputs(path, inputs)
+    folder = Path(path).absolute().parent
+    is_folder = os.path.isdir(path) or path.endswith("/")
+    if is_folder or (os.path.exists(path) and not os.access(path, os.W_OK)):
+        raise UserError(f"cannot write {path}: it is a folder or read-only.")
+    if not os.path.exists(path) and not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise UserError(f"cannot write {path}: {folder} does not exist or is read-only.")
 
 
 def _significance(
     request: EvaluationRequest,
-    all_systems: Sequence[System],
+    systems: Sequence[System],
     sets: Sequence[EvaluationSet],
     scoring: SystemScoring,
     report: Report,
 ) -> dict[str, Any]:
-    from aevnmt_tf.evaluation import significance
-
     tested: dict[str, Any] = {}
     for set_name in [*(one.name for one in sets), *([ALL] if len(sets) > 1 else [])]:
         tested[set_name] = {}
         for name in scoring.sacrebleu_names:
-            if report is not None:
-                report(f"testing {set_name} by {metrics.TITLES[name]}")
+            report(f"testing {metrics.TITLES[name]} on {set_name}")
             tested[set_name][name] = significance.paired(
-                [(system.name, system.statistics[set_name][name]) for system in all_systems],
+                [(system.name, system.statistics[set_name][name]) for system in systems],
                 name=name,
                 kind=str(request.significance),
                 resamples=request.resamples,
                 protocol=scoring.protocol,
             )
-    return {"kind": request.significance, "baseline": all_systems[0].name, "sets": tested}
+    return {"kind": request.significance, "baseline": systems[0].name, "sets": tested}
 
 
 def _latent(
-    request: EvaluationRequest,
-    translator: "Translator",
-    rule: "Decoding",
-    sets: Sequence[EvaluationSet],
-    report: Report,
+    request: EvaluationRequest, models: Models, sets: Sequence[EvaluationSet], report: Report
 ) -> dict[str, Any]:
-    from aevnmt_tf.evaluation import latent_use
-
+    (name,) = models.paths
+    translator, rule = models(name)
     sources, targets, references = (
         [line for one in sets for line in getattr(one, side)]
         for side in ("sources", "targets", "references")

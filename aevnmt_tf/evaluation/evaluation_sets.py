@@ -17,11 +17,11 @@ class EvaluationSet:
 
     Attributes:
         name: Name of the set.
-        references: One per sentence, without subwords: what metrics score against.
-        sources: One per sentence, as a model reads it; None if only translations are scored.
-        targets: The references as a model reads them: in subwords if the file is in subwords.
-        reference_file: The file of the references.
-        source_file: The file of the sources.
+        references: The references without subwords, as metrics read them.
+        sources: The sources as a model reads them; None if only translations are scored.
+        targets: The references as a model reads them, in subwords if their file is.
+        reference_file: File of the references.
+        source_file: File of the sources.
     """
 
     name: str
@@ -38,9 +38,9 @@ class EvaluationSet:
 def from_files(
     ref: str, *, src: str | None = None, name: str | None = None, errors: str = "strict"
 ) -> EvaluationSet:
-    """Return the set of a reference file and, if given, a source file; both may be .gz.
+    """Return the set of a reference file and, if given, a source file.
 
-    The name defaults to that of the reference file. `errors` is "strict", or "replace" for
+    The default name is that of the reference file. `errors` is "strict", or "replace" for
     invalid UTF-8.
     """
     references = read_lines(ref, errors=errors)
@@ -70,9 +70,9 @@ def from_prefix(
 def for_run(
     hp: Hparams, named: Sequence[tuple[str, str]], *, errors: str = "strict"
 ) -> list[EvaluationSet]:
-    """Return the sets of (name, prefix) pairs in the text that a run reads.
+    """Return the sets of (name, prefix) pairs in the form that a run reads.
 
-    For corpora prepared with the Moses pipeline, this is the raw text beside them.
+    If the Moses pipeline has prepared a corpus, this is the raw text that it keeps.
     """
     from aevnmt_tf.data import preparation_manifest
 
@@ -103,9 +103,9 @@ class Subwords:
     """Undoes subwords, so that the references and translations of all systems are comparable.
 
     Args:
-        hp: Settings of the run that the text belongs to; None: no run, only BPE is undone.
+        hp: Settings of the run that reads the text; None: there is no run, undo BPE only.
         run: Directory of the run.
-        report: Called with a sentence about each file that had subwords.
+        report: Called with a message about each file in subwords.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Subwords:
         references = self.joined(one.references, one.reference_file)
         if self._hp is None or self._hp.text_pipeline != "moses" or one.sources is None:
             return dataclasses.replace(one, references=references)
-        # The run reads raw text. The set is raw text, too, or output of the Moses pipeline.
+        # The run reads raw text. The set is either raw text or output of the Moses pipeline.
         sources = one.sources
         if references is not one.references:
             from aevnmt_tf.text import moses
@@ -138,9 +138,9 @@ class Subwords:
         )
 
     def joined(self, lines: list[str], file: str) -> list[str]:
-        """Return the lines without subwords; the very same list if there are none."""
+        """Return the lines without subwords; the same list object if there are none."""
         if not any("@@" in line or "▁" in line for line in lines):
-            return lines  # the usual case, without an import of TensorFlow
+            return lines  # without importing TensorFlow
         from aevnmt_tf.text import subwords
 
         found = subwords.join(lines, "bpe" if self._hp is None else self._hp.subword_option)
@@ -151,7 +151,7 @@ class Subwords:
 
 
 def read_lines(path: str | Path, *, errors: str = "strict") -> list[str]:
-    """Return the lines of a file, or of stdin for "-"; an empty one is an error."""
+    """Return the lines of a file, or of stdin for "-"; raise a UserError if it is empty."""
     lines = text_files.read_lines(path, errors=errors)
     if not lines:
         raise UserError(f"{lines.name} is empty: give a file with at least one line.")
@@ -165,7 +165,7 @@ def check_counts(first: str, count: int, second: str, other: int) -> None:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a set or a system; raise a UserError if it is no valid file name."""
+    """Return the name of a set or a system; raise a UserError if it cannot be a file name."""
     if not name or name in (".", "..", ALL) or "/" in name or "\0" in name:
         raise UserError(f"{name!r} is not a valid name of a set or a system: choose another.")
     return name

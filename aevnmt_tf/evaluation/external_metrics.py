@@ -1,7 +1,7 @@
 """METEOR and BEER, computed by the authors' programs, which need Java.
 
 As in the paper, both score text tokenised by sacreBLEU's 13a tokenizer. Both are percentages
-here. METEOR reads its paraphrases from data/ beside the jar; the jar in the PyPI package
+here. METEOR reads paraphrases from data/ next to the jar. The jar in the PyPI package
 pycocoevalcap comes with English paraphrases only.
 
     METEOR 1.5   java -Xmx2G -jar meteor-1.5.jar HYP REF -l LANG      http://www.cs.cmu.edu/~alavie/METEOR
@@ -23,8 +23,11 @@ from aevnmt_tf.cli.settings import option
 from aevnmt_tf.evaluation import metrics
 
 NAMES = ("meteor", "beer")
+KNOWN = (*metrics.NAMES, *NAMES)
 _PARAPHRASED = ("ar", "cz", "de", "en", "es", "fr", "ru")  # METEOR 1.5 has paraphrases of these
 _NUMBER = r"([-+0-9.eE]+|NaN)"
+
+_Done = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,23 @@ class ProgramResult:
     signature: str
 
 
-_program = partial(option, str, group="METEOR and BEER, on text tokenised by 13a")
+_program = partial(option, str, group="METEOR and BEER, on 13a-tokenised text", metavar="PATH")
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the programs are; `language` is that of the translations."""
+    """The paths of the programs, and the language of the translations."""
 
-    meteor_jar: str | None = _program(None, "path of meteor-1.5.jar, with data/ beside it")
-    beer: str | None = _program(None, "path of beer_2.0, or of the program beer in it")
-    java: str = _program("java", "the Java program")
+    meteor_jar: str | None = _program(None, "path of meteor-1.5.jar, next to its data/")
+    beer: str | None = _program(None, "path of beer_2.0, or of the program in it")
+    java: str = _program("java", "Java program to run them with")
     language: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The metrics whose programs are given."""
-        paths = {"meteor": self.meteor_jar, "beer": self.beer}
-        return tuple(name for name in NAMES if paths[name] is not None)
+        paths = (self.meteor_jar, self.beer)
+        return tuple(name for name, path in zip(NAMES, paths, strict=True) if path)
 
     def check(self, names: Collection[str]) -> None:
         """Raise a UserError if one of the metrics cannot be computed."""
@@ -96,16 +99,12 @@ class Programs:
         jar = os.path.abspath(str(self.meteor_jar))
         # Without -norm, METEOR does not tokenise the text a second time.
         command = [self._java(), "-Xmx2G", "-jar", jar, hypotheses, references]
-        done = _run([*command, "-l", str(self.language)], title="METEOR")
-        final = _found(rf"^Final score:\s+{_NUMBER}\s*$", done, title="METEOR", expected=1)
-        sentences = _found(
-            rf"^Segment \d+ score:\s+{_NUMBER}\s*$", done, title="METEOR", expected=count
-        )
-        version = re.search(r"^Meteor version:\s+(\S+)", done.stdout, re.MULTILINE)
+        done = _run("METEOR", [*command, "-l", str(self.language)])
         return ProgramResult(
-            score=final[0],
-            sentences=sentences,
-            signature=_signature(version.group(1) if version else None, lang=self.language),
+            _numbers("METEOR", rf"^Final score:\s+{_NUMBER}\s*$", done, 1)[0],
+            _numbers("METEOR", rf"^Segment \d+ score:\s+{_NUMBER}\s*$", done, count),
+            f"nrefs:1|lang:{self.language}|tok:13a|"
+            + _version(r"(?m)^Meteor version:\s+(\S+)", done.stdout),
         )
 
     def _beer(self, hypotheses: str, references: str, *, count: int) -> ProgramResult:
@@ -113,15 +112,12 @@ class Programs:
         # BEER's program calls `java` itself.
         path = os.pathsep.join([os.path.dirname(self._java()), os.environ.get("PATH", "")])
         command = [program, "-s", hypotheses, "-r", references, "--printSentScores"]
-        done = _run(command, title="BEER", env={**os.environ, "PATH": path})
-        # BEER's own total, as in the paper: the sum divided by N + 1.
-        final = _found(rf"^total BEER {_NUMBER}\s*$", done, title="BEER", expected=1)
-        sentences = _found(
-            rf"^sent \d+ score is {_NUMBER}\s*$", done, title="BEER", expected=count
-        )
-        version = re.search(r"beer_(\d[\w.]*)", os.path.dirname(program))
+        done = _run("BEER", command, env={**os.environ, "PATH": path})
         return ProgramResult(
-            final[0], sentences, _signature(version.group(1) if version else None)
+            # BEER's own total, as in the paper: the sum divided by N + 1.
+            _numbers("BEER", rf"^total BEER {_NUMBER}\s*$", done, 1)[0],
+            _numbers("BEER", rf"^sent \d+ score is {_NUMBER}\s*$", done, count),
+            "nrefs:1|tok:13a|" + _version(r"beer_(\d[\w.]*)", os.path.dirname(program)),
         )
 
     def _beer_program(self) -> str:
@@ -145,9 +141,7 @@ class Programs:
         return os.path.abspath(found)
 
 
-def _run(
-    command: Sequence[str], *, title: str, env: dict[str, str] | None = None
-) -> "subprocess.CompletedProcess[str]":
+def _run(title: str, command: Sequence[str], env: dict[str, str] | None = None) -> _Done:
     """Run a program and return the finished process; raise a UserError if it failed."""
     try:
         done = subprocess.run(
@@ -162,29 +156,27 @@ def _run(
     except OSError as error:
         raise UserError(f"{title} cannot be run ({command[0]}): {error.strerror}.") from None
     if done.returncode:
-        raise UserError(f"{title} failed with exit code {done.returncode}{_words(done)}.")
+        raise UserError(f"{title} failed with exit code {done.returncode}{_reason(done)}.")
     return done
 
 
-def _words(done: "subprocess.CompletedProcess[str]") -> str:
+def _reason(done: _Done) -> str:
     """Return the reason that a program printed, as the end of a message."""
     # Java prints the reason first, and then the stack trace.
     said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return f": {said[0].rstrip('.')}" if said else ""
 
 
-def _found(
-    pattern: str, done: "subprocess.CompletedProcess[str]", *, title: str, expected: int
-) -> list[float]:
+def _numbers(title: str, pattern: str, done: _Done, expected: int) -> list[float]:
     """Return the numbers that match a pattern in the output, as percentages."""
     found = re.findall(pattern, done.stdout, re.MULTILINE)
     if len(found) != expected:
         raise UserError(
-            f"{title} printed {len(found)} scores instead of {expected}{_words(done)}."
+            f"{title} printed {len(found)} scores instead of {expected}{_reason(done)}."
         )
     return [100 * float(number) for number in found]
 
 
-def _signature(version: str | None, *, lang: str | None = None) -> str:
-    parts = [f"lang:{lang}"] if lang else []
-    return "|".join(["nrefs:1", *parts, "tok:13a", f"version:{version or 'unknown'}"])
+def _version(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    return f"version:{found.group(1) if found else 'unknown'}"

@@ -5,12 +5,12 @@ active units        dimensions whose posterior mean has a variance above 0.01
 mutual information  I_q = KL - KL(q(z) || p(z)), where q(z) is the mean of all q(z|.)
 iw_log_pxy, elbo    bounds on log P(x, y), which are equal if the posterior has collapsed. For
                     vnmt they are bounds on log P(y|x), and the first one is iw_log_py
-z                   BLEU, log P(x|z) and log P(y|x, z) with the mean z, a draw, zero, and
+z                   BLEU, log P(x|z) and log P(y|x, z) with the mean z, a sample, zero, and
                     the z of another sentence
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,15 +18,16 @@ import numpy as np
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import track
 from aevnmt_tf.evaluation import metrics, significance
-from aevnmt_tf.evaluation.translated_sets import Report
 
 if TYPE_CHECKING:
     from aevnmt_tf.translator import Decoding, Translator
 
+Report = Callable[[str], object] | None
+
 LITTLE = 0.1  # nats per sentence: anything below counts as no effect
 ERRORS = 2.0  # a 95 % interval: the mean plus or minus this many standard errors
 KINDS = ("mean", "sample", "zero", "other")
-ROWS = 1024  # draws compared with all posteriors at a time
+ROWS = 1024  # samples compared with all posteriors at a time
 
 
 def diagnose(
@@ -48,9 +49,9 @@ def diagnose(
         targets: Their references as the model reads them.
         references: Their references as metrics score them; None: the targets.
         decoding: Beam search, greedy search or sampling.
-        samples: Draws of z per sentence, for the bounds and the mutual information.
-        seed: Seed of all draws.
-        report: Called with sentences about the progress.
+        samples: Samples of z per sentence, for the bounds and the mutual information.
+        seed: Seed of all samples.
+        report: Called with progress messages; None: show no progress.
     """
     check(translator, decoding)
     check_lines(len(sources))
@@ -58,7 +59,6 @@ def diagnose(
     kl = kl.mean(axis=0, dtype=np.float64)  # [Z]
     each = information_by_sentence(loc, scale, samples=samples, seed=seed)  # [N]
     information = _between(each.mean(), len(each))
-    bounds = _bounds(translator, sources, targets, samples, seed=seed, report=report)
     found = {
         "lines": len(sources),
         "samples": samples,
@@ -71,7 +71,7 @@ def diagnose(
         "mutual_information_error": _standard_error(each),
         "mutual_information_limit": math.log(len(sources)),
         "marginal_kl": float(kl.sum()) - information,
-        **bounds,
+        **_bounds(translator, sources, targets, samples, seed=seed, report=report),
         "z": _with_each_z(
             translator,
             sources,
@@ -88,11 +88,11 @@ def diagnose(
 def check_lines(count: int) -> None:
     """Raise a UserError if there are too few sentences."""
     if count < 2:
-        raise UserError("--latent needs at least two sentences, to swap their z.")
+        raise UserError("--latent needs at least two sentences, because it swaps their z.")
 
 
 def check(translator: "Translator", decoding: "Decoding") -> None:
-    """Raise a UserError if a model has no z, or if the decision rule chooses z itself."""
+    """Raise a UserError if the model has no z, or if the decision rule sets z."""
     if len(translator.graph.members) > 1:
         raise UserError("--latent needs a single model, not an ensemble.")
     if translator.model.posterior is None:
@@ -113,22 +113,16 @@ def mutual_information(
         I_q = 1/N sum_n E_q(z|n)[log q(z|n) - log q(z)],  q(z) = 1/N sum_m q(z|m)
             = KL(q(z|n) || p(z)) averaged over n - KL(q(z) || p(z))
 
-    See Hoffman and Johnson (2016). It lies between 0 and log N. The expectation is estimated
-    with `samples` draws per sentence; the estimate has no variance if all posteriors are equal,
-    or if they are far apart.
-
-    Args:
-        loc: [N, Z].
-        scale: [N, Z].
-        samples: Draws per sentence.
-        seed: Seed of the draws.
+    See Hoffman and Johnson (2016). It is between 0 and log N. The expectation is estimated with
+    `samples` samples per sentence. The estimate has no variance if all posteriors, loc and
+    scale [N, Z], are equal or far apart.
     """
     each = information_by_sentence(loc, scale, samples=samples, seed=seed)
     return _between(each.mean(), len(each))
 
 
 def _between(information: float, count: int) -> float:
-    # For equal posteriors, rounding can give a value slightly below zero.
+    # For equal posteriors, rounding errors can give a value slightly below zero.
     return float(np.clip(information, 0.0, math.log(count)))
 
 
@@ -167,10 +161,7 @@ def _log_mean_exp(values: np.ndarray) -> np.ndarray:
 
 
 def derangement(count: int, *, seed: int = 1) -> np.ndarray:
-    """Return a permutation of range(count) without fixed points: [count].
-
-    It is a single cycle in random order, so adjacent sentences do not swap their z.
-    """
+    """Return a permutation of range(count) without fixed points, a random cycle: [count]."""
     order = np.random.default_rng(seed).permutation(count)
     found = np.empty(count, np.int64)
     found[order] = np.roll(order, 1)
@@ -258,44 +249,35 @@ def verdict(found: dict[str, Any]) -> dict[str, str]:
     interval of the mean contains 0.1 nats.
     """
     z, mean = found["z"]["other"], found["z"]["mean"]
+    informs = _is_much(found, "mutual_information")
+    source, target = _is_much(z, "log_px_loss"), _is_much(z, "log_py_loss")
+    px = f"log P(x|z) falls by {_shown(z, 'log_px_loss')} nats"
+    py = f"log P(y|x, z) falls by {_shown(z, 'log_py_loss')} nats"
+    bleu = f"BLEU goes from {mean['bleu']:.2f} to {z['bleu']:.2f}"
+    swapped = "with another sentence's z"
+    if informs is False:
+        kind, words = "collapsed", "collapsed: q(z|.) is the same for every sentence"
+    elif target:
+        kind, words = "in use", f"z is in use: {swapped}, {py} and {bleu}"
+    elif None in (informs, source, target):
+        kind = "borderline"
+        words = (
+            f"borderline: {swapped}, {py}, {px} and {bleu}, which is neither clearly above nor "
+            f"clearly below {LITTLE} nats; evaluate more sentences or seeds"
+        )
+    elif source:
+        kind = "source only"
+        words = f"z is in use for the source only: {swapped}, {px}, but {py}, and {bleu}"
+    else:
+        kind = "ignored"
+        words = (
+            f"ignored: q(z|.) differs between sentences, but {swapped}, {px} and {py}, and "
+            f"{bleu}"
+        )
     says = (
         f"KL {found['kl']:.2f} nats, {_shown(found, 'mutual_information')} nats of "
         f"information, {found['active_units']} of {found['z_dim']} units active"
     )
-    bleu = f"BLEU goes from {mean['bleu']:.2f} to {z['bleu']:.2f}"
-    px, py = (f"log P({p}) falls by" for p in ("x|z", "y|x, z"))
-    px, py = f"{px} {_shown(z, 'log_px_loss')} nats", f"{py} {_shown(z, 'log_py_loss')} nats"
-    informs, source, target = (
-        _is_much(numbers, name)
-        for numbers, name in (
-            (found, "mutual_information"),
-            (z, "log_px_loss"),
-            (z, "log_py_loss"),
-        )
-    )
-    if informs is False:
-        kind, words = "collapsed", "collapsed: q(z|.) is the same for every sentence"
-    elif target:
-        kind = "in use"
-        words = f"z is in use: with another sentence's z, {py} and {bleu}"
-    elif None in (informs, target) or source is None:
-        kind = "borderline"
-        words = (
-            f"borderline: with another sentence's z, {py}, {px} and {bleu}, which is neither "
-            f"clearly above nor clearly below {LITTLE} nats; evaluate more sentences or seeds"
-        )
-    elif source:
-        kind = "source only"
-        words = (
-            f"z is in use for the source only: with another sentence's z, {px}, but {py}, and "
-            f"{bleu}"
-        )
-    else:
-        kind = "ignored"
-        words = (
-            "ignored: q(z|.) differs between sentences, but with another sentence's z "
-            f"{px} and {py}, and {bleu}"
-        )
     return {"verdict": kind, "sentence": f"{words} ({says})"}
 
 

@@ -1,4 +1,4 @@
-"""Scores of translations, computed by sacreBLEU.
+"""Metrics of translation quality, computed by sacreBLEU.
 
 bleu, chrf, ter   the scores of the sacrebleu command, with its options
 ter_13a           TER on 13a-tokenised text, as in the AEVNMT paper
@@ -7,7 +7,7 @@ multi_bleu        BLEU on Moses-tokenised, lower-cased text, as computed by mult
 rouge, accuracy, word_accuracy    the metrics of TF-NMT, see tf_nmt_metrics.py
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,34 +44,34 @@ _TOKENIZERS = (
     *("flores101", "flores200", "spBLEU-1K"),
 )
 _bleu, _chrf, _ter = (partial(Setting, group=kind) for kind in DEFAULT)
-# The options of the sacrebleu command, with underscores. The group is the metric that reads it.
+# The options of the sacrebleu command. The group of an option is the metric that it is for.
 OPTIONS = (
-    _bleu("tokenize", str, None, "BLEU: the tokenizer (default: 13a)", _TOKENIZERS),
+    _bleu("tokenize", str, None, "BLEU: tokenizer (default: 13a)", _TOKENIZERS),
     _bleu("lowercase", bool, False, "BLEU: ignore case"),
     _bleu("smooth_method", str, "exp", "BLEU: smoothing", ("exp", "floor", "add-k", "none")),
-    _bleu("smooth_value", float, None, "BLEU: value for floor and add-k", at_least=0),
-    _chrf("chrf_char_order", int, 6, "chrF: longest character n-gram", at_least=1),
-    _chrf("chrf_word_order", int, 0, "chrF: longest word n-gram, 2: chrF++", at_least=0),
-    _chrf("chrf_beta", int, 2, "chrF: weight of recall", at_least=1),
+    _bleu("smooth_value", float, None, "BLEU: smoothing value of floor and add-k", at_least=0),
+    _chrf("chrf_char_order", int, 6, "chrF: maximum character n-gram order", at_least=1),
+    _chrf("chrf_word_order", int, 0, "chrF: maximum word n-gram order; 2: chrF++", at_least=0),
+    _chrf("chrf_beta", int, 2, "chrF: weight of recall against precision", at_least=1),
     _chrf("chrf_lowercase", bool, False, "chrF: ignore case"),
-    _chrf("chrf_whitespace", bool, False, "chrF: count spaces"),
-    _ter("ter_case_sensitive", bool, False, "TER: do not ignore case"),
-    _ter("ter_asian_support", bool, False, "TER: split Asian characters"),
+    _chrf("chrf_whitespace", bool, False, "chrF: include spaces in n-grams"),
+    _ter("ter_case_sensitive", bool, False, "TER: distinguish case"),
+    _ter(
+        "ter_asian_support",
+        bool,
+        False,
+        "TER: special treatment of Asian characters",
+    ),
     _ter("ter_no_punct", bool, False, "TER: remove punctuation"),
-    _ter("ter_normalized", bool, False, "TER: tercom's own tokenisation"),
+    _ter("ter_normalized", bool, False, "TER: apply tercom's tokenisation"),
 )
-# The group of options that a metric reads. multi_bleu is a fixed protocol and reads none.
+# The options that a metric has. multi_bleu is a fixed protocol without options.
 _TAKES = {"bleu": "bleu", "chrf": "chrf", "ter": "ter", "ter_13a": "ter"}
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How translations are scored.
-
-    Attributes:
-        options: Options of sacreBLEU that differ from the defaults, by name; see OPTIONS.
-        language: Language of the translations, for multi_bleu.
-    """
+    """How sacreBLEU scores: its options by name, see OPTIONS, and multi_bleu's language."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     language: str | None = None
@@ -116,17 +116,7 @@ def score(
     names: Iterable[str] = ("bleu", "chrf"),
     protocol: Protocol = PLAIN,
 ) -> dict[str, MetricScore]:
-    """Score translations against one reference each.
-
-    Args:
-        hypotheses: Translations without subwords.
-        references: One per translation.
-        names: Names of metrics, see NAMES.
-        protocol: How to score.
-
-    Returns:
-        A MetricScore per name.
-    """
+    """Return the scores of translations without subwords, by metric; see NAMES."""
     ours, theirs = list(hypotheses), list(references)
     how: dict[str, Any] = {"protocol": protocol}
     return {
@@ -135,7 +125,7 @@ def score(
     }
 
 
-def signatures(names: Iterable[str] = ("bleu", "chrf")) -> dict[str, str]:
+def signatures(names: Iterable[str]) -> dict[str, str]:
     """Return sacreBLEU's signatures of metrics, for one reference."""
     return {name: score.signature for name, score in score(["a"], ["a"], names=names).items()}
 
@@ -149,18 +139,16 @@ def metric(
 ) -> "Metric":
     """Return the sacreBLEU metric of a name, for text that is `prepared`.
 
-    Args:
-        name: One of NAMES.
-        references: One per translation, to be cached by the metric.
-        protocol: How to score.
-        options: Further arguments of the metric's class.
+    The metric caches `references`. `options` are further arguments of its class.
     """
     from sacrebleu import metrics
 
     from aevnmt_tf.evaluation import tf_nmt_metrics
 
     check_names([name])
-    classes = {
+    classes: dict[str, Any] = {
+        "bleu": metrics.BLEU,
+        "multi_bleu": metrics.BLEU,
         "chrf": metrics.CHRF,
         "ter": metrics.TER,
         "ter_13a": metrics.TER,
@@ -170,14 +158,11 @@ def metric(
         options["force"] = True  # tokenised text is fine: no advice to pass `force`
     if name == "multi_bleu":
         options |= {"tokenize": "none", "smooth_method": "none"}
-    kept = None if references is None else [list(references)]
+    options["references"] = None if references is None else [list(references)]
     try:
-        made = classes.get(name, metrics.BLEU)(
-            references=kept, **{**protocol.of(name), **options}
-        )
+        return classes[name](**{**protocol.of(name), **options})
     except (RuntimeError, ImportError, OSError) as error:  # a tokenizer lacks a package or file
         raise UserError(f"sacreBLEU cannot compute {name}: {error}.") from None
-    return made
 
 
 def check_names(names: Iterable[str], *, known: Sequence[str] = NAMES) -> None:
@@ -188,9 +173,7 @@ def check_names(names: Iterable[str], *, known: Sequence[str] = NAMES) -> None:
             raise UserError(f"there is no metric called {name}{hint}")
 
 
-def prepared(
-    lines: Iterable[str], *, name: str, protocol: Protocol = PLAIN
-) -> Iterator[str] | Iterable[str]:
+def prepared(lines: Iterable[str], *, name: str, protocol: Protocol = PLAIN) -> Iterable[str]:
     """Return lines as a metric reads them: tokenised for ter_13a and multi_bleu."""
     if name == "ter_13a":
         return map(tokeniser_13a(), lines)
@@ -223,13 +206,7 @@ def statistics(
     """Return sacreBLEU's statistics: a list of numbers per sentence.
 
     Scores of a set, of several sets together and of resampled sets are computed from these, so
-    the slow part runs once.
-
-    Args:
-        hypotheses: Translations; an iterable with a progress bar is fine.
-        references: One per translation.
-        name: One of NAMES.
-        protocol: How to score.
+    the slow part runs once. `hypotheses` may be an iterable with a progress bar.
     """
     ours, theirs = (
         prepared(side, name=name, protocol=protocol) for side in (hypotheses, references)
@@ -266,17 +243,16 @@ def sentence_scores(
 ) -> list[float]:
     """Return the score of each sentence, as `sacrebleu --sentence-level` computes it."""
     # A sentence may be too short for 4-grams.
-    options: dict[str, Any] = (
-        {"effective_order": True} if name in ("bleu", "multi_bleu") else {}
-    )
+    is_bleu = name in ("bleu", "multi_bleu")
+    options: dict[str, Any] = {"effective_order": True} if is_bleu else {}
     alone = metric(name, protocol=protocol, **options)
     sides = (prepared(side, name=name, protocol=protocol) for side in (hypotheses, references))
     return [alone.sentence_score(ours, [y]).score for ours, y in zip(*sides, strict=True)]
 
 
 def active_units(locs: np.ndarray) -> int:
-    """Return the number of active units: dimensions of locs [N, Z] with a variance above 0.01.
+    """Return the number of dimensions of locs [N, Z] with a variance above ACTIVE.
 
-    See Burda et al. (2016).
+    These are the active units of Burda et al. (2016).
     """
     return int(np.sum(np.var(np.asarray(locs, dtype=np.float64), axis=0) > ACTIVE))

@@ -1,9 +1,9 @@
-"""Is the difference between two systems more than chance? sacreBLEU's own paired tests.
+"""Significance of the difference between systems: sacreBLEU's paired tests.
 
-The numbers equal those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`. As there, the
-environment variable SACREBLEU_SEED changes the seed (12345). There is one exception: systems
-with equal scores have p = 1 here, while sacreBLEU gives identical translations the lowest
-possible p.
+The numbers equal those of `sacrebleu --paired-bs` and `sacrebleu --paired-ar`, and the
+environment variable SACREBLEU_SEED changes the seed (12345), too. There is one exception:
+systems with equal scores have p = 1 here, while sacreBLEU gives identical translations the
+lowest possible p.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.evaluation import metrics
 
 KINDS = {"bootstrap": "bs", "ar": "ar"}
-LEVEL = 0.05  # differences with a p-value up to this are significant
+LEVEL = 0.05  # differences with at most this p-value are significant
 
 
 def paired(
@@ -42,21 +42,19 @@ def paired(
 
     if len(systems) < 2:
         raise UserError("a paired test needs at least two systems.")
-    known = dict(systems)
     counted: Any = metrics.metric(name, references=[""], protocol=protocol)
-    # The statistics already exist: a label stands in for the lines of its system.
-    counted._extract_corpus_statistics = lambda lines, references: known[lines.label]
-    lines: Any = [(label, _Lines(label, len(rows))) for label, rows in systems]
-    test = PairedTest(
-        lines,
+    # The statistics already exist: they take the place of the translations.
+    counted._extract_corpus_statistics = lambda rows, references: rows
+    rows_by_name: Any = list(systems)
+    signatures: Any
+    found: Any
+    signatures, found = PairedTest(
+        rows_by_name,
         {name: counted},
         references=None,
         test_type=KINDS[kind],
         n_samples=resamples or 0,
-    )
-    signatures: Any
-    found: Any
-    signatures, found = test()
+    )()
     (title,) = (key for key in found if key != "System")
     baseline, *others = found[title]
     for result in others:
@@ -67,16 +65,6 @@ def paired(
         "signature": metrics.signature(name, str(signatures[title]), protocol=protocol),
         "systems": {
             label: {k: None if v is None else float(v) for k, v in vars(result).items()}
-            for label, result in zip(known, found[title], strict=True)
+            for label, result in zip(found["System"], found[title], strict=True)
         },
     }
-
-
-class _Lines:
-    """Stands for the translations of a system; PairedTest asks only for their number."""
-
-    def __init__(self, label: str, length: int) -> None:
-        self.label, self._length = label, length
-
-    def __len__(self) -> int:
-        return self._length

@@ -5,28 +5,27 @@ accuracy         share of sentences that equal their reference
 word_accuracy    words equal to the reference at their position, over the longer length
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric, Score
 
-Rows = list[list[float]]
 
+class SentenceMean(Metric):
+    """The mean of a function of the words of a translation and the words of its reference."""
 
-class _SentenceMean(Metric):
-    """The mean over sentences of a number between 0 and 1."""
-
-    title = ""
-
-    def __init__(self, references: Sequence[Sequence[str]] | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        of_sentence: Callable[[list[str], list[str]], float],
+        references: Sequence[Sequence[str]] | None = None,
+    ) -> None:
         super().__init__()
+        self._title, self._of_sentence = title, of_sentence
         if references is not None:
             self._ref_cache = self._cache_references(references)
-
-    def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """Return the score of a translation and its reference, both split into words."""
-        raise NotImplementedError
 
     def _preprocess_segment(self, sent: str) -> str:
         return sent.strip()
@@ -35,58 +34,28 @@ class _SentenceMean(Metric):
         return {"reference": refs[0]}
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict) -> list[float]:
-        return [self.of_sentence(hypothesis.split(), ref_kwargs["reference"].split()), 1.0]
+        return [self._of_sentence(hypothesis.split(), ref_kwargs["reference"].split()), 1.0]
 
     def _compute_score_from_stats(self, stats: Any) -> Score:
         total, count = stats
-        return Score(self.title, 100.0 * total / max(count, 1.0))
+        return Score(self._title, 100.0 * total / max(count, 1.0))
 
-    def _aggregate_and_compute(self, stats: Rows) -> Score:
+    def _aggregate_and_compute(self, stats: list[list[float]]) -> Score:
         some = len(stats) > 0  # approximate randomisation passes an array
         return self._compute_score_from_stats(np.sum(stats, axis=0) if some else (0.0, 0.0))
 
 
-class RougeL(_SentenceMean):
-    """ROUGE-L as TF-NMT computes it."""
-
-    title = "ROUGE-L"
-
-    def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """Return the F-measure."""
-        common = _longest_common(ours, theirs)
-        if not common:
-            return 0.0
-        precision, recall = common / len(ours), common / len(theirs)
-        squared = (precision / recall) ** 2
-        return (1 + squared) * recall * precision / (recall + squared * precision)
+def rouge_l(ours: list[str], theirs: list[str]) -> float:
+    """Return ROUGE-L as TF-NMT computes it."""
+    common = longest_common(ours, theirs)
+    if not common:
+        return 0.0
+    precision, recall = common / len(ours), common / len(theirs)
+    squared = (precision / recall) ** 2
+    return (1 + squared) * recall * precision / (recall + squared * precision)
 
 
-class Accuracy(_SentenceMean):
-    """Accuracy of whole sentences."""
-
-    title = "accuracy"
-
-    def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """Return whether the sentences are equal."""
-        return float(ours == theirs)
-
-
-class WordAccuracy(_SentenceMean):
-    """Accuracy of words at their positions."""
-
-    title = "word accuracy"
-
-    def of_sentence(self, ours: list[str], theirs: list[str]) -> float:
-        """Return the share of correct words."""
-        right = sum(one == other for one, other in zip(ours, theirs, strict=False))
-        # An empty translation of an empty reference is correct.
-        return right / max(len(ours), len(theirs)) if ours or theirs else 1.0
-
-
-METRICS = {"rouge": RougeL, "accuracy": Accuracy, "word_accuracy": WordAccuracy}
-
-
-def _longest_common(ours: list[str], theirs: list[str]) -> int:
+def longest_common(ours: list[str], theirs: list[str]) -> int:
     """Return the length of the longest common subsequence."""
     row = [0] * (len(theirs) + 1)
     for word in ours:
@@ -96,3 +65,21 @@ def _longest_common(ours: list[str], theirs: list[str]) -> int:
             row[place] = before + 1 if word == other else max(above, row[place - 1])
             before = above
     return row[-1]
+
+
+def accuracy(ours: list[str], theirs: list[str]) -> float:
+    """Return whether the sentences are equal."""
+    return float(ours == theirs)
+
+
+def word_accuracy(ours: list[str], theirs: list[str]) -> float:
+    """Return the share of correct words; an empty translation of an empty line is correct."""
+    right = sum(one == other for one, other in zip(ours, theirs, strict=False))
+    return right / max(len(ours), len(theirs)) if ours or theirs else 1.0
+
+
+METRICS = {
+    "rouge": partial(SentenceMean, "ROUGE-L", rouge_l),
+    "accuracy": partial(SentenceMean, "accuracy", accuracy),
+    "word_accuracy": partial(SentenceMean, "word accuracy", word_accuracy),
+}

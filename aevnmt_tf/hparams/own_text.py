@@ -1,9 +1,9 @@
-"""Settings for people who bring text and no settings file, chosen by the number of pairs.
+"""Settings chosen from the number of sentence pairs, for users without a settings file.
 
-The defaults are the authors' values, which were made for 150,000 pairs and more: on a small
-corpus they train for hours, and z is not in use after a few hundred updates. The rule below
-goes through the settings that were measured to work: hparams/multi30k_aevnmt.json at 29,000
-pairs and hparams/demo.json at a few thousand.
+The defaults are the authors' values for 150,000 pairs and more. On a small corpus, they train
+for hours, and the posterior collapses after a few hundred updates. The rule below interpolates
+settings that work in practice: those of hparams/multi30k_aevnmt.json for 29,000 pairs and of
+hparams/demo.json for a few thousand.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any
 
-from aevnmt_tf.hparams import declarations
-from aevnmt_tf.hparams.declarations import Hparams
+from aevnmt_tf.hparams import merged_settings
+from aevnmt_tf.hparams.declarations import GROUPS
+from aevnmt_tf.hparams.merged_settings import Hparams
 from aevnmt_tf.storage import run_directory
 
 _MEASURED = 29_000  # pairs of Multi30k
@@ -26,9 +27,9 @@ def choose(num_pairs: int, *, hp: Hparams, given: Container[str] = ()) -> dict[s
     """Return the settings to use in place of defaults.
 
     Args:
-        num_pairs: how many there are to train on.
-        hp: the defaults and what the user says.
-        given: the names of what the user says, which is never replaced.
+        num_pairs: Number of sentence pairs to train on.
+        hp: The user's settings, and defaults for the rest.
+        given: Names of the settings that the user has set; they are left alone.
     """
     ratio = max(num_pairs, 1) / _MEASURED
     steps = hp.num_train_steps
@@ -50,7 +51,7 @@ def choose(num_pairs: int, *, hp: Hparams, given: Container[str] = ()) -> dict[s
         "steps_per_external_eval": min(max(_rounded(steps_to_run / 8), 1), 1000),
     }
     if hp.model_type in ("aevnmt", "vnmt"):
-        # The annealing of the KL's weight alone does not keep z in use; free bits do.
+        # KL annealing alone does not prevent posterior collapse; free bits do.
         chosen |= {"z_dim": 32, "free_bits": 10.0}
     if hp.vocab_prefix is None and (hp.subword_option == "spm" or hp.text_pipeline == "moses"):
         chosen["vocab_size"] = min(max(_rounded(3000 * ratio**0.5), 500), 16_000)
@@ -60,7 +61,7 @@ def choose(num_pairs: int, *, hp: Hparams, given: Container[str] = ()) -> dict[s
 
 
 def _rounded(value: float) -> int:
-    """Return a number with two digits that count: nobody needs 1,320.4 updates."""
+    """Return a number rounded to two significant digits."""
     return int(float(f"{value:.1e}"))
 
 
@@ -70,37 +71,37 @@ def from_args(
     count_pairs: Callable[[Hparams], int],
     report: Callable[[str], object] = print,
 ) -> Hparams:
-    """Return the settings of a command line; without --hparams, those that fit the text.
+    """Return the settings of a command line; without --hparams, choose them for the text.
 
-    A run in out_dir that goes on keeps what was chosen at its start.
+    A resumed run keeps the settings that were chosen when it started.
 
     Args:
-        args: what the parser gave.
-        count_pairs: tells how many pairs settings name to train on.
-        report: called with what was chosen.
+        args: The parsed flags.
+        count_pairs: Returns the number of training pairs for given settings.
+        report: Called with a description of the chosen settings.
     """
-    hp = declarations.from_args(args)
+    hp = merged_settings.from_args(args)
     if args.hparams is not None:
         return hp
-    given = declarations.overrides(args).keys()
+    given = merged_settings.overrides(args).keys()
     run = Path(hp.out_dir or "")
     if hp.out_dir and run_directory.listing(run / run_directory.CHECKPOINTS):
-        stored = declarations.load(run_directory.settings_file(run)).to_dict()
+        stored = merged_settings.load(run_directory.settings_file(run)).to_dict()
         chosen = {name: stored[name] for name in choose(0, hp=hp, given=given)}
     else:
         num_pairs = count_pairs(hp)
         chosen = choose(num_pairs, hp=hp, given=given)
         report(_table(chosen, num_pairs=num_pairs))
-    return declarations.from_args(args, below=chosen)
+    return merged_settings.from_args(args, below=chosen)
 
 
 def _table(chosen: Mapping[str, Any], *, num_pairs: int) -> str:
-    """Return what was chosen, a line for each group of settings."""
+    """Describe the chosen settings, group by group."""
     lines = [
-        f"No --hparams: settings chosen for {num_pairs:,} sentence pairs (flags override them)"
+        f"No --hparams given: using settings for {num_pairs:,} sentence pairs (flags override)"
     ]
     for group in _GROUPS:
-        names = [s.name for s in declarations.GROUPS[group] if s.name in chosen]
+        names = [s.name for s in GROUPS[group] if s.name in chosen]
         if names:
             text = ", ".join(f"{name} {chosen[name]}" for name in names)
             lines += textwrap.wrap(

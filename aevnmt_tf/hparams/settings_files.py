@@ -1,4 +1,4 @@
-"""Settings as files: JSON with a `base`, and the page hparams/README.md."""
+"""Settings files: JSON that may name a `base`; and hparams/README.md, which documents them."""
 
 import json
 import os
@@ -12,26 +12,30 @@ from aevnmt_tf.cli.settings import Setting
 from aevnmt_tf.cli.tables import markdown
 from aevnmt_tf.hparams import tf_nmt_names
 
-# Settings files that come with the package: inside of it in a wheel, beside it in a checkout.
+# The package's settings files: inside the package in a wheel, next to it in a checkout.
 _PLACES = (Path(__file__).parents[1] / "shipped_hparams", Path(__file__).parents[2] / "hparams")
 
 
 class Layer(NamedTuple):
-    """Settings from one place; `where(key)` is the start of a sentence about a key of it."""
+    """Settings from one place; `where(key)` starts an error message about one of its keys."""
 
     values: dict[str, Any]
     where: Callable[[str], str] = lambda key: ""
 
 
-def find(name: str | os.PathLike[str], *, folder: str = ".") -> Path:
-    """Return the file of that name, or the shipped file that a bare name means.
+def read(path: str | os.PathLike[str] | None) -> list[Layer]:
+    """Return the layers of a settings file: its bases first, the file itself last.
 
-    `demo` is hparams/demo.json, unless there is a file called demo here.
+    A bare name, such as demo, is a file of the package, unless a file of that name exists here.
     """
+    return [] if path is None else _with_bases(_find(path), named_by=())
+
+
+def _find(name: str | os.PathLike[str]) -> Path:
     path = Path(name)
     if path.exists() or path.name != str(name) or path.suffix:
         return path
-    shipped = {file.stem: file for place in _PLACES for file in (place / folder).glob("*.json")}
+    shipped = {file.stem: file for place in _PLACES for file in place.glob("*.json")}
     if path.name not in shipped:
         hint = did_you_mean(path.name, shipped) or "."
         raise UserError(
@@ -40,37 +44,25 @@ def find(name: str | os.PathLike[str], *, folder: str = ".") -> Path:
     return shipped[path.name]
 
 
-def read(path: str | os.PathLike[str]) -> list[Layer]:
-    """Return the layers of a file: its base's base first, the file itself last."""
-    path = find(path)
-    layers: list[Layer] = []
-    seen: list[Path] = []
-    current: Path | None = Path(path)
-    while current is not None:
-        if current.resolve() in [file.resolve() for file in seen]:
-            chain = " -> ".join(str(file) for file in [*seen, current])
-            raise UserError(f"{seen[-1]}: base goes in a circle: {chain}.")
-        seen.append(current)
-        layer = read_one(current, named_by=seen[-2] if len(seen) > 1 else None)
-        base = layer.values.pop("base", None)
-        if base is not None and not (isinstance(base, str) and base):
-            shown = json.dumps(base)
-            raise UserError(f"{layer.where('base')}base must be a file's name, not {shown}.")
-        if layers:
-            # A note is about the file that it stands in.
-            layer.values.pop("note", None)
-        layers.append(layer)
-        if base is None and tf_nmt_names.is_tf_nmt(layer.values):
-            layers.append(Layer(dict(tf_nmt_names.DEFAULTS)))
-        current = None if base is None else current.parent / base
-    return layers[::-1]
+def _with_bases(path: Path, *, named_by: tuple[Path, ...]) -> list[Layer]:
+    if path.resolve() in [file.resolve() for file in named_by]:
+        chain = " -> ".join(map(str, [*named_by, path]))
+        raise UserError(f"{named_by[-1]}: base goes in a circle: {chain}.")
+    layer = read_one(path, named_by=named_by[-1] if named_by else None)
+    base = layer.values.pop("base", None)
+    if named_by:
+        layer.values.pop("note", None)  # a note describes its own file only
+    if base is None:
+        is_tf_nmt = tf_nmt_names.is_tf_nmt(layer.values)
+        return [Layer(dict(tf_nmt_names.DEFAULTS)), layer] if is_tf_nmt else [layer]
+    if not (isinstance(base, str) and base):
+        shown = json.dumps(base)
+        raise UserError(f"{layer.where('base')}base must be a file's name, not {shown}.")
+    return [*_with_bases(path.parent / base, named_by=(*named_by, path)), layer]
 
 
 def read_one(path: Path, *, named_by: Path | None = None) -> Layer:
-    """Return the object of one JSON file, its `base` included.
-
-    `named_by` is a file that says it.
-    """
+    """Return the object in a JSON file; `named_by` is the file whose base it is, if any."""
     twice: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -87,14 +79,12 @@ def read_one(path: Path, *, named_by: Path | None = None) -> Layer:
         raise UserError(f"{path}, line {error.lineno}: invalid JSON: {what}.") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text: {error.reason}.") from None
-    except ValueError as error:  # A number with thousands of digits.
+    except ValueError as error:  # a number with thousands of digits
         raise UserError(f"{path}: invalid JSON: {error}.") from None
+    except RecursionError:
+        raise UserError(f"{path}: invalid JSON: it is nested too deeply.") from None
     except OSError as error:
         raise UserError(f"cannot read {path}{source}: {error.strerror}.") from None
-    except RecursionError:
-        raise UserError(
-            f"{path} is nested too deeply: a settings file is a flat object."
-        ) from None
     if not isinstance(values, dict):
         raise UserError(f'{path} must be a JSON object: {{"name": value, ...}}.')
 
@@ -121,22 +111,22 @@ in both. An unknown name or an invalid value is an error that names the file and
 """
 
 _TFNMT = """\
-## Files of TF-NMT
+## TF-NMT's files
 
-TF-NMT's own files (iwslt15, wmt16 and the two of wmt16_gnmt) load as they are, and so do the
-authors' for the paper's models (`joint_model_type` dvae, dsimple or baseline). Where a file of
-TF-NMT is silent, TF-NMT's defaults hold: `pass_hidden_state` true, `init_op` uniform and so on.
-The authors' files for the continuous models are refused. A key that would change the model is
-never ignored. These names are accepted for ours:
+TF-NMT's own files (iwslt15, wmt16 and both wmt16_gnmt files) load unchanged, and so do the
+authors' files for the models of the paper (`joint_model_type` dvae, dsimple or baseline). What
+TF-NMT's files leave out gets TF-NMT's defaults: `pass_hidden_state` true, `init_op` uniform and
+so on. The authors' files for the continuous models are refused. A key that would change the
+model is never ignored. These are aliases:
 """
 
 
 def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
-    """Return the text of hparams/README.md, with the files that `folder` holds."""
+    """Return the text of hparams/README.md; `folder` holds the settings files to list."""
     parts = [_INTRODUCTION]
     for group, settings in groups.items():
         rows: list[tuple[str, ...]] = [
-            (f"`{s.name}`", f"`{json.dumps(_plain(s.default))}`", s.describe(), s.help)
+            (f"`{s.name}`", f"`{json.dumps(s.default)}`", s.describe(), s.help)
             for s in settings
         ]
         parts.append(f"## {group.capitalize()}\n")
@@ -149,24 +139,17 @@ def readme(groups: Mapping[str, Iterable[Setting]], *, folder: Path) -> str:
     parts.append(markdown(("TF-NMT", "here", "values"), rows))
     refused = ", ".join(tf_nmt_names.CONTINUOUS)
     parts.append(f"{refused} are refused: they are not in the paper.\n")
-    parts.append("These keys have no effect here. Each causes a one-line warning:\n")
+    parts.append("These keys have no effect here. Each gives a one-line warning:\n")
     rows = [(f"`{key}`", why) for key, why in tf_nmt_names.IGNORED.items()]
     parts.append(markdown(("TF-NMT", "why"), rows))
-    parts.append("These keys are accepted with the listed values only:\n")
+    parts.append("These keys accept the listed values only:\n")
     rows = [
         (f"`{key}`", ", ".join(f"`{json.dumps(value)}`" for value in fine), why)
         for key, (fine, why) in tf_nmt_names.REFUSED.items()
     ]
     parts.append(markdown(("name", "accepted", "why others are not"), rows))
-    parts.append("## The files here\n")
-    files = [(f"`{file.name}`", _note(file)) for file in sorted(folder.glob("*.json"))]
-    parts.append(markdown(("file", "what it is"), files))
+    parts.append("## Files in this folder\n")
+    files = sorted(folder.glob("*.json"))
+    rows = [(f"`{file.name}`", str(read_one(file).values.get("note", ""))) for file in files]
+    parts.append(markdown(("file", "description"), rows))
     return "\n".join(parts).rstrip("\n") + "\n"
-
-
-def _note(path: Path) -> str:
-    return str(read(path)[-1].values.get("note", ""))
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""TF-NMT's own settings files load unchanged: old names, keys without a meaning, refusals."""
+"""TF-NMT's settings: aliases, keys without effect, defaults, and values that are refused."""
 
 import json
 import warnings
@@ -15,46 +15,46 @@ ALIASES: dict[str, tuple[str, dict[Any, str]]] = {
     ),
 }
 
-# Values of both names that exist in the authors' code only.
+# Values of model_type and its alias that exist only in the authors' code.
 CONTINUOUS = ("cbaseline", "csimple", "cvae")
 _WHY_NOT_CONTINUOUS = "the continuous variants are not part of the published paper"
 
-# Key -> why it has no meaning here. One warning line each.
+# Keys without effect here, and why. Each gives one warning.
 IGNORED: dict[str, str] = {
     "time_major": "tensors are batch-major",
     "colocate_gradients_with_ops": "TensorFlow 2 places gradients itself",
-    "num_gpus": "distribute says which devices train",
-    "num_inter_threads": "TensorFlow chooses",
-    "num_intra_threads": "TensorFlow chooses",
-    "log_device_placement": "--verbose shows TensorFlow's own messages",
+    "num_gpus": "distribute chooses the devices",
+    "num_inter_threads": "TensorFlow chooses the number of threads",
+    "num_intra_threads": "TensorFlow chooses the number of threads",
+    "log_device_placement": "--verbose shows TensorFlow's log messages",
     "scope": "there are no variable scopes",
-    "Qx_encoder": "it belongs to the continuous variants",
-    "Qx_decoder": "it belongs to the continuous variants",
-    "Qx_covariance": "it belongs to the continuous variants",
+    "Qx_encoder": "it is for the continuous variants",
+    "Qx_decoder": "it is for the continuous variants",
+    "Qx_covariance": "it is for the continuous variants",
     "num_embeddings_partitions": "embeddings are not partitioned",
-    "jobid": "a run is one job",
-    "num_workers": "distribute says which devices train",
-    "override_loaded_hparams": "flags always win over files",
+    "jobid": "a run is a single job",
+    "num_workers": "distribute chooses the devices",
+    "override_loaded_hparams": "flags always override files",
     "check_special_token": "vocabularies are always checked",
     "num_sampled_softmax": "the softmax is always full",
-    "use_char_encode": "text is in subwords or words",
-    # What TF-NMT itself adds to the file in its out_dir.
+    "use_char_encode": "there are no character-level models",
+    # Keys that TF-NMT adds to the file in its out_dir.
     **{
-        f"{which}_{metric}{end}": "it is the state of an old run"
+        f"{which}_{metric}{end}": "it is the state of a finished run"
         for metric in ("bleu", "rouge", "accuracy", "word_accuracy")
         for which in ("best", "avg_best")
         for end in ("", "_dir")
     },
-    "epoch_step": "it is the state of an old run",
+    "epoch_step": "it is the state of a finished run",
     "src_vocab_file": "vocab_prefix names the files",
     "tgt_vocab_file": "vocab_prefix names the files",
-    "src_vocab_size": "the vocabulary files tell",
-    "tgt_vocab_size": "the vocabulary files tell",
+    "src_vocab_size": "the vocabulary files determine it",
+    "tgt_vocab_size": "the vocabulary files determine it",
     "num_enc_emb_partitions": "embeddings are not partitioned",
     "num_dec_emb_partitions": "embeddings are not partitioned",
 }
 
-# What TF-NMT assumes where its files and flags are silent, as far as we assume something else.
+# The defaults of TF-NMT that differ from ours.
 DEFAULTS: dict[str, Any] = {
     "model_type": "cond",
     "decoder_style": "tf_nmt",
@@ -78,18 +78,18 @@ DEFAULTS: dict[str, Any] = {
     "beam_width": 0,
     "length_penalty_weight": 0.0,
 }
-# A file with one of these, and without a model_type, is TF-NMT's own.
+# A file that has one of the first keys, and none of the second, is TF-NMT's own.
 _MARKS = ("time_major", "colocate_gradients_with_ops")
 _MODELS = ("model_type", "joint_model_type", "decoder_style", "base")
 
-# Key -> (the values that are fine, why others are refused).
+# Keys with the values that are accepted, and what to do about others.
 REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "unit_type": (("gru", "lstm", "layer_norm_lstm"), "use one of the others, such as lstm"),
+    "unit_type": (("gru", "lstm", "layer_norm_lstm"), "use gru, lstm or layer_norm_lstm"),
     "num_sampled_softmax": ((0, None), "the softmax is always full, so use 0"),
-    "use_char_encode": ((False, None), "a model of characters is not built, so use false"),
+    "use_char_encode": ((False, None), "there are no character-level models, so use false"),
 }
 
-# TF-NMT writes null where it means "not set".
+# In TF-NMT's files, null means that these are not set,
 NULL_IS_DEFAULT = (
     "random_seed",
     "src_max_len_infer",
@@ -103,7 +103,7 @@ NULL_IS_DEFAULT = (
     "output_attention",
     "coverage_penalty_weight",
 )
-# And an empty text where it means "no file".
+# and an empty string that there is no file.
 EMPTY_IS_NULL = (
     "embed_prefix",
     "src_embed_file",
@@ -118,20 +118,20 @@ EMPTY_IS_NULL = (
 
 
 def is_tf_nmt(values: Mapping[str, Any]) -> bool:
-    """Return whether the settings of a file are TF-NMT's own, not the authors' or ours."""
+    """Return whether a settings file is TF-NMT's own, not the authors' or ours."""
     return any(k in values for k in _MARKS) and not any(k in values for k in _MODELS)
 
 
 def residual_layers(
     encoder_type: str, *, encoder_layers: int, decoder_layers: int
 ) -> tuple[int, int]:
-    """Return how many layers of encoder and decoder, from the top, have residual connections.
+    """Return how many layers, from the top, have residual connections: encoder and decoder.
 
-    TF-NMT's num_encoder_residual_layers and num_decoder_residual_layers.
+    In TF-NMT these are num_encoder_residual_layers and num_decoder_residual_layers.
     """
     if encoder_type != "gnmt":
         return encoder_layers - 1, decoder_layers - 1
-    # The first layer above both directions reads something of another size.
+    # The input of the first layer on top of the bidirectional one has another size.
     below = encoder_layers - 2
     return below, below if encoder_layers == decoder_layers else decoder_layers - 1
 
@@ -139,9 +139,9 @@ def residual_layers(
 def translate(
     layer: Mapping[str, Any], *, where: Callable[[str], str], defaults: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the settings of one file or command line under our names and in our values.
+    """Return the settings of a file or a command line with our names and values.
 
-    `where(key)` tells the reader of a warning or an error where the key stands.
+    `where(key)` starts a message about a key.
     """
     result: dict[str, Any] = {}
     for key, value in layer.items():
@@ -171,7 +171,7 @@ def translate(
             result[key] = _translate_value(key, value, defaults=defaults)
     _set_search(result, layer.get("infer_mode"))
     if result.get("num_layers") is not None:
-        # In TF-NMT, too, the special names win over the general one.
+        # As in TF-NMT, the specific names override the general one.
         for name in ("num_encoder_layers", "num_decoder_layers"):
             if layer.get(name) is None:
                 result[name] = result["num_layers"]
@@ -179,7 +179,7 @@ def translate(
 
 
 def _set_search(result: dict[str, Any], infer_mode: str | None) -> None:
-    """Let infer_mode decide between the settings of searches, as in TF-NMT."""
+    """Apply infer_mode to the settings of the searches, as TF-NMT does."""
     if infer_mode in ("greedy", "sample"):
         result["beam_width"] = 0
     if infer_mode in ("greedy", "beam_search"):
@@ -189,10 +189,10 @@ def _set_search(result: dict[str, Any], infer_mode: str | None) -> None:
 def _follows(
     key: str, value: Any, layer: Mapping[str, Any], *, where: Callable[[str], str]
 ) -> str:
-    """Return why a key of a file says nothing new; refuse what contradicts its other keys."""
+    """Return why a key is redundant, or ""; raise UserError if other keys contradict it."""
     expected: Any = None
     if key in ("init_op", "init_weight") and "joint_model_type" in layer:
-        return "weights start as in the authors' runs"
+        return "weights are initialised as in the authors' code"
     if key in ("num_encoder_residual_layers", "num_decoder_residual_layers"):
         expected = 0
         depths: list[Any] = [layer.get(f"num_{side}_layers") for side in ("encoder", "decoder")]
@@ -225,16 +225,16 @@ def _translate_value(key: str, value: Any, *, defaults: Mapping[str, Any]) -> An
     if value is None and key in NULL_IS_DEFAULT:
         return defaults[key]
     if key == "attention_architecture" and value == "":
-        return defaults[key]  # TF-NMT saves a language model so.
+        return defaults[key]  # TF-NMT saves language models like this
     if key == "z_dim" and isinstance(value, str) and value.isdecimal():
-        return int(value)  # The authors' flag is a text.
+        return int(value)  # the authors' flag is a string
     return value
 
 
 def _refuse(key: str, value: Any, *, where: Callable[[str], str]) -> None:
     if key in REFUSED:
         fine, why = REFUSED[key]
-        # Not `in`: 0 and false are equal in Python.
+        # Not `in`, because 0 equals False.
         if not any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in fine):
             raise UserError(f"{where(key)}{key} {json.dumps(value)} is not supported: {why}.")
     if key in ("joint_model_type", "model_type") and value in CONTINUOUS:

@@ -315,7 +315,7 @@ def test_help_lists_the_verbs_that_exist_without_importing_them(package, capsys)
             "aevnmt: unknown command trian; did you mean train? (see aevnmt --help)\n",
         ),
         (["other"], "aevnmt: unknown command other (see aevnmt --help)\n"),
-        ([], "aevnmt: the command is missing (see aevnmt --help)\n"),
+        ([], "aevnmt: no command is given (see aevnmt --help)\n"),
     ],
 )
 def test_no_such_verb(package, capsys, words, sentence):

@@ -33,7 +33,6 @@ def test_what_is_none_of_its_values_is_refused_by_name(value):
 
 def test_a_flag_reads_checks_and_names_itself():
     assert parsed(SHARE) == {}
-    assert parsed(SHARE, default=None) == {"top_p": None}
     assert parsed(SHARE, "--top_p", "0.5") == {"top_p": 0.5}
     assert parsed(IS_ON, "--is_on") == {"is_on": True}
     assert parsed(NAMES, "--names", "b,c") == {"names": ("b", "c")}
@@ -57,3 +56,16 @@ def test_help_shows_the_default():
     assert "--top_p X the share --is_on" in shown
     assert "whether 100 % is on (default: false)" in shown
     assert "--names TEXT,... the names (default: a)" in shown
+
+
+def test_a_list_of_choices_looks_like_one_in_the_help():
+    parser = argparse.ArgumentParser()
+    add_flag(parser, Setting("some", str, ("a",), "some of them", ("a", "b"), many=True))
+    add_flag(parser, Setting("files", str, None, "files", many="either", metavar="FILE"))
+    shown = " ".join(parser.format_help().split())
+    assert "--some {a,b},... some of them (default: a)" in shown
+    assert "--files FILE,... files" in shown
+
+
+def test_limits_are_shown_in_full():
+    assert Setting("n", int, 1, "", at_most=2**31 - 1).describe().endswith("at most 2147483647")

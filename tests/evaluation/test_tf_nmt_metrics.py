@@ -42,4 +42,4 @@ def test_longest_common_subsequence_is_that_of_exhaustive_search():
     rng = np.random.default_rng(0)
     for _ in range(50):
         ours, theirs = (list(rng.choice(list("abc"), rng.integers(0, 7))) for _ in "xy")
-        assert tf_nmt_metrics._longest_common(ours, theirs) == exhaustive(ours, theirs)
+        assert tf_nmt_metrics.longest_common(ours, theirs) == exhaustive(ours, theirs)

@@ -44,7 +44,7 @@ def test_a_missing_base_names_both_files(write):
     [
         ('{\n"batchsize": 3}', "line 2: .* setting called batchsize; did you mean batch_size"),
         ('{\n\n"kl_annealing_steps": 3}', "line 3: .* did you mean KL_annealing_steps"),
-        ('{"xyzzy": 3}', "no setting called xyzzy; --help lists"),
+        ('{"xyzzy": 3}', "no setting called xyzzy; aevnmt train --help lists"),
         ('{\n"batch_size": "many"}', 'line 2: batch_size must be a whole number .* not "many"'),
         ('{"batch_size": true}', "not true"),
         ('{"batch_size": null}', "not null"),

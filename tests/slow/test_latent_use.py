@@ -11,7 +11,7 @@ import tensorflow as tf
 from aevnmt_tf import evaluate
 from aevnmt_tf import translator as translators
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.evaluation import latent_use, loaded_models, metrics
+from aevnmt_tf.evaluation import evaluated_systems, latent_use, metrics
 from aevnmt_tf.plots import figures, latent_plot
 from aevnmt_tf.translator import Decoding, decision, line_encoder
 from aevnmt_tf.translator.loading import ensemble
@@ -140,7 +140,7 @@ def test_source_target_posteriors_see_the_target():
 def test_the_command(in_use, diagnosis, tmp_path, monkeypatch, capsys):
     translator, sources, references = in_use
     monkeypatch.setattr(translators, "load", lambda run, **_: translator)
-    monkeypatch.setattr(loaded_models.Models, "_describe", lambda *_: None)
+    monkeypatch.setattr(evaluated_systems.Models, "_describe", lambda *_: None)
     for name, lines in (("x", sources), ("y", references)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     run = save_run(tmp_path / "run", beam_width=0)

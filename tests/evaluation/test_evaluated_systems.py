@@ -4,10 +4,9 @@ import pytest
 
 from aevnmt_tf import evaluate
 from aevnmt_tf.cli.errors import UserError
+from aevnmt_tf.evaluation.evaluated_systems import Models, System
 from aevnmt_tf.evaluation.evaluation_request import EvaluationRequest
 from aevnmt_tf.evaluation.evaluation_sets import EvaluationSet
-from aevnmt_tf.evaluation.loaded_models import Models
-from aevnmt_tf.evaluation.translated_sets import System
 from tests.tiny_translator import save_run
 
 
@@ -28,7 +27,7 @@ def test_flags_of_decoding(tmp_path):
     assert (rule.length_penalty_weight, rule.n_best) == (0.5, 1)
     assert loaded.hp.infer_batch_size == 9 and loaded.hp.src_max_len_infer == 33
     system = System("a")
-    found.translate(system, [EvaluationSet("one", ["a"], ["a"])], {}, None)
+    found.translate(system, [EvaluationSet("one", ["a"], ["a"])], {}, print)
     assert system.about["weights"] == "checkpoints/step-000000004"
     assert system.about["seed"] == 5 and system.about["decoding"]["z"] == "sample"
     assert len(system.translations["one"]) == 1
