@@ -20,6 +20,7 @@ from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
+from aevnmt_tf.hparams import tf_nmt_names
 from aevnmt_tf.plots.alignment_files import AlignmentFiles
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import corpus_parts, corpus_shards, rules
@@ -30,7 +31,7 @@ from aevnmt_tf.translator.unknown_words import UnknownWords
 
 def parser() -> command.Parser:
     """Return the command line."""
-    p = command.Parser("translate", __doc__)
+    p = command.Parser("translate", __doc__, advice=tf_nmt_names.FLAGS)
     flags.add_runs(p)
     std = line_streams.STD
     p.add_argument(

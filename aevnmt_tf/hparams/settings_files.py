@@ -31,13 +31,18 @@ def find(name: str | os.PathLike[str], *, folder: str = ".") -> Path:
     path = Path(name)
     if path.exists() or path.name != str(name) or path.suffix:
         return path
-    shipped = {file.stem: file for place in _PLACES for file in (place / folder).glob("*.json")}
+    shipped = _shipped(folder)
     if path.name not in shipped:
         hint = did_you_mean(path.name, shipped) or "."
         raise UserError(
             f"{name} is neither a file here nor a settings file of the package{hint}"
         )
     return shipped[path.name]
+
+
+def _shipped(folder: str = ".") -> dict[str, Path]:
+    """Return the package's own files by name."""
+    return {file.stem: file for place in _PLACES for file in (place / folder).glob("*.json")}
 
 
 def read(path: str | os.PathLike[str]) -> list[Layer]:
@@ -61,7 +66,9 @@ def read(path: str | os.PathLike[str]) -> list[Layer]:
             layer.values.pop("note", None)
         layers.append(layer)
         if base is None and tf_nmt_names.is_tf_nmt(layer.values):
-            layers.append(Layer(dict(tf_nmt_names.DEFAULTS)))
+            defaults = read_one(_shipped()["tfnmt"])
+            defaults.values.pop("note")
+            layers.append(defaults)
         current = None if base is None else current.parent / base
     return layers[::-1]
 

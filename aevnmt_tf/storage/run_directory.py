@@ -84,11 +84,14 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
     Args:
         run: a run's directory.
         checkpoint: "best", "last" or "average"; None means the one of best and average that
-            has the higher dev BLEU, and last where there is neither.
+            has the higher dev BLEU, and last where there is neither. It also means last for a
+            language model, of which BLEU says nothing.
     """
     run = Path(run)
     if not run.is_dir():
         raise UserError(f"the folder {run} does not exist: give the out_dir of a training run.")
+    if checkpoint is None and read_json(run / HPARAMS).get("language_model"):
+        checkpoint = "last"
     if checkpoint is not None:
         found = [_newest(run / CHOICES[checkpoint])]
     else:

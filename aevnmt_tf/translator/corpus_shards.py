@@ -169,7 +169,8 @@ def run_shard(
         return
     record.unlink(missing_ok=True)
     first, last = shard.lines(total, batch_size=job.settings().infer_batch_size)
-    say(f"shard {shard}: lines {first + 1} to {last} of {total}")
+    part = f"lines {first + 1} to {last}" if first < last else "no lines"
+    say(f"shard {shard}: {part} of {total}")
     with source.opened() as lines:
         loaded = job.load()
         if loaded.warning:

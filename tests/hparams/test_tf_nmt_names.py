@@ -248,6 +248,15 @@ def test_the_recipes_of_tf_nmt_load_unchanged(write, name):
     assert hp.length_penalty_weight == file.get("length_penalty_weight", 0.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*has no meaning here")
+def test_command_lines_of_tf_nmt_start_from_its_defaults(write):
+    """--hparams tfnmt is a file of TF-NMT that says nothing else."""
+    flags = {"attention": "scaled_luong", "num_layers": 4, "num_units": 128}
+    hp = hparams.load("tfnmt", **flags)
+    assert hp.replace(note=None) == hparams.load(write({"time_major": True}), **flags)
+    assert (hp.model_type, hp.encoder_type, hp.num_encoder_layers) == ("cond", "uni", 4)
+
+
 def test_a_file_that_names_a_model_gets_none_of_tf_nmt_s_defaults(write):
     hp = hparams.load(write({"model_type": "aevnmt", "forget_bias": 0.5, "unit_type": "lstm"}))
     assert (hp.optimizer, hp.pass_hidden_state, hp.init_op) == ("adam", False, None)
