@@ -1,7 +1,9 @@
 """TF-NMT's own files load unchanged."""
 
 import json
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -255,6 +257,23 @@ def test_command_lines_of_tf_nmt_start_from_its_defaults(write):
     hp = hparams.load("tfnmt", **flags)
     assert hp.replace(note=None) == hparams.load(write({"time_major": True}), **flags)
     assert (hp.model_type, hp.encoder_type, hp.num_encoder_layers) == ("cond", "uni", 4)
+
+
+def test_every_flag_of_the_page_is_a_setting_or_names_its_replacement():
+    page = Path(__file__).parents[2] / "docs" / "tf_nmt.md"
+    table = page.read_text(encoding="utf-8").split("| Flag | Here |")[1]
+    names = {
+        name
+        for row in table.splitlines()[2:]
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert len(names) > 70
+    for name in names:
+        assert (name in hparams.SETTINGS) != (f"--{name}" in tf_nmt_names.FLAGS), name
+    assert (
+        set(NO_MEANING) - set(hparams.SETTINGS) - {*(n for n in NO_MEANING if "Qx" in n)}
+        <= names
+    )
 
 
 def test_a_file_that_names_a_model_gets_none_of_tf_nmt_s_defaults(write):
