@@ -57,7 +57,7 @@ def add_checkpoint(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--checkpoint",
         choices=("best", "last", "average"),
-        help="weights to load (default: best or average, whichever has the higher dev BLEU, and "
+        help="weights to load (default: best or average, whichever has the higher dev BLEU; "
         "last for a language model)",
     )
 
