@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, next_commands
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.hparams import Hparams, own_text
+from aevnmt_tf.hparams import Hparams, own_text, tf_nmt_names
 
 if TYPE_CHECKING:
     from aevnmt_tf.training.training_loop import TrainingOutcome
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def parser() -> command.Parser:
     """Return the flags of this verb."""
-    flags = command.Parser("train", __doc__)
+    flags = command.Parser("train", __doc__, advice=tf_nmt_names.FLAGS)
     hparams.add_flags(flags)
     return flags
 

@@ -21,6 +21,7 @@ from aevnmt_tf import hparams
 from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
+from aevnmt_tf.hparams import tf_nmt_names
 from aevnmt_tf.plots.attention_plot import AlignmentFiles
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import corpus_parts, rules
@@ -30,7 +31,7 @@ from aevnmt_tf.translator.corpus_shards import CorpusInput
 
 def parser() -> command.Parser:
     """Return the command line."""
-    p = command.Parser("translate", __doc__)
+    p = command.Parser("translate", __doc__, advice=tf_nmt_names.FLAGS)
     flags.add_runs(p)
     std = line_streams.STD
     p.add_argument(

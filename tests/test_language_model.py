@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import aevnmt_tf
-from aevnmt_tf import export, sample, score, train, translate
+from aevnmt_tf import evaluate, export, sample, score, train, translate
 from tests import tiny, tiny_run
 
 LINES = ["rot haus", "zwei und drei", "", "baum"]
@@ -76,6 +76,7 @@ def test_probabilities_of_all_texts_sum_to_one():
     ("verb", "words", "named"),
     [
         (translate, ["--input", "FILE"], "language_model"),
+        (evaluate, ["--src", "FILE", "--ref", "FILE"], "language_model"),
         (export, ["--export_dir", "FOLDER"], "language_model"),
         (sample, ["--num", "2"], "P(x)"),
     ],

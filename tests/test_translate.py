@@ -90,6 +90,16 @@ def test_files(command, expected, tmp_path, end):
         assert file.read() == lines_of(*expected)
 
 
+def test_lines_that_are_asked_for(command, expected):
+    source = lines_of(*LINES)
+    wanted = [0, len(LINES) - 1]
+    code, output, _ = command("--lines", ",".join(map(str, wanted)), stdin=source)
+    assert code == 0 and output == lines_of(*(expected[number] for number in wanted))
+    code, output, messages = command("--lines", f"0,{len(LINES)}", stdin=source)
+    assert code == 2 and output == lines_of(expected[0])
+    assert f"--lines: stdin has no line {len(LINES)} (from 0)" in messages
+
+
 def test_line_ends(command, loaded):
     r"""Only \n ends a line, or \r\n; the last line may do without; a BOM is no text."""
     stdin = "\ufeffa b\r\nc\u2028d\x0be\x85f\n\n\rh".encode()
@@ -277,6 +287,9 @@ def broken_gzip(path):
         (["--attention", "{tmp}/text"], "cannot write {tmp}/text: file exists"),
         (["--checkpoint", "average"], "without avg_ckpts"),
         (["--n_bets", "2"], "did you mean --n_best"),
+        (["--inference_list=0,3"], "unknown flag --inference_list: use aevnmt translate"),
+        (["--num_gpus", "2"], "unknown flag --num_gpus: it has no meaning here"),
+        (["--lines", "0,x"], "--lines"),
     ],
 )
 def test_mistakes_are_one_sentence(command, tmp_path, words, sentence):

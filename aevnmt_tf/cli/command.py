@@ -14,7 +14,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from aevnmt_tf.cli import extras
@@ -30,13 +30,22 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises UserError and accepts no abbreviated flags.
 
     `verb` is the name of the command and `description` the docstring of its module.
+    `advice` maps flags of other programs to a sentence about what to use instead.
     """
 
-    def __init__(self, verb: str, description: str | None = None, **options: Any):
+    def __init__(
+        self,
+        verb: str,
+        description: str | None = None,
+        *,
+        advice: Mapping[str, str] | None = None,
+        **options: Any,
+    ):
         options.setdefault("prog", f"aevnmt {verb}")
         options.setdefault("usage", "%(prog)s [--NAME VALUE ...]")
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(description=description, allow_abbrev=False, **options)
+        self._advice = advice or {}
         self.add_argument(
             "--verbose", action="store_true", help="show TensorFlow's log messages"
         )
@@ -51,6 +60,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             flag = next((word for word in unknown if word.startswith("-")), unknown[0])
             flag = flag.split("=")[0]
+            if flag in self._advice:
+                raise UserError(f"unknown flag {flag}: {self._advice[flag]}")
             known = [name for action in self._actions for name in action.option_strings]
             what = "flag" if flag.startswith("-") else "argument"
             self.error(f"unknown {what} {flag}{did_you_mean(flag, known)}")

@@ -59,7 +59,7 @@ def add_checkpoint(p: argparse.ArgumentParser) -> None:
         "--checkpoint",
         choices=("best", "last", "average"),
         help="weights to load (default: best or average, whichever has the higher dev BLEU; "
-        "last if neither exists)",
+        "last for a language model, and if neither exists)",
     )
 
 

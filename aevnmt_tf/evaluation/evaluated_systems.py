@@ -93,6 +93,11 @@ class Models:
             settings_file = run_directory.settings_file(run)
             found.append(hparams.load(settings_file, **self._settings))
             run_directory.find_weights(run, checkpoint=self._request.checkpoint)
+            if found[-1].language_model:
+                raise UserError(
+                    f"{run} has language_model true and translates nothing: score text with "
+                    "aevnmt score."
+                )
         self._rule(found[0])
         return found[0]
 

@@ -35,13 +35,18 @@ def _find(name: str | os.PathLike[str]) -> Path:
     path = Path(name)
     if path.exists() or path.name != str(name) or path.suffix:
         return path
-    shipped = {file.stem: file for place in _PLACES for file in place.glob("*.json")}
+    shipped = _shipped()
     if path.name not in shipped:
         hint = did_you_mean(path.name, shipped) or "."
         raise UserError(
             f"{name} is neither a file here nor a settings file of the package{hint}"
         )
     return shipped[path.name]
+
+
+def _shipped() -> dict[str, Path]:
+    """Return the settings files of the package by name."""
+    return {file.stem: file for place in _PLACES for file in place.glob("*.json")}
 
 
 def _with_bases(path: Path, *, named_by: tuple[Path, ...]) -> list[Layer]:
@@ -53,8 +58,11 @@ def _with_bases(path: Path, *, named_by: tuple[Path, ...]) -> list[Layer]:
     if named_by:
         layer.values.pop("note", None)  # a note describes its own file only
     if base is None:
-        is_tf_nmt = tf_nmt_names.is_tf_nmt(layer.values)
-        return [Layer(dict(tf_nmt_names.DEFAULTS)), layer] if is_tf_nmt else [layer]
+        if not tf_nmt_names.is_tf_nmt(layer.values):
+            return [layer]
+        defaults = read_one(_shipped()["tfnmt"])
+        defaults.values.pop("note")
+        return [defaults, layer]
     if not (isinstance(base, str) and base):
         shown = json.dumps(base)
         raise UserError(f"{layer.where('base')}base must be a file's name, not {shown}.")

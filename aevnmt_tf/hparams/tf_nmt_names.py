@@ -54,30 +54,21 @@ IGNORED: dict[str, str] = {
     "num_dec_emb_partitions": "embeddings are not partitioned",
 }
 
-# The defaults of TF-NMT that differ from ours.
-DEFAULTS: dict[str, Any] = {
-    "model_type": "cond",
-    "decoder_style": "tf_nmt",
-    "num_units": 32,
-    "num_layers": 2,
-    "encoder_type": "uni",
-    "attention": "",
-    "unit_type": "lstm",
-    "pass_hidden_state": True,
-    "init_op": "uniform",
-    "dropout": 0.2,
-    "optimizer": "sgd",
-    "learning_rate": 1.0,
-    "max_gradient_norm": 5.0,
-    "batch_size": 128,
-    "num_train_steps": 12000,
-    "check_convergence_every": 0,
-    "num_buckets": 5,
-    "subword_option": "",
-    "infer_batch_size": 32,
-    "beam_width": 0,
-    "length_penalty_weight": 0.0,
+# Flags of nmt.nmt that are no settings -> what to use instead.
+FLAGS: dict[str, str] = {
+    **{
+        f"--{key}": f"it has no meaning here, {why}; leave it out."
+        for key, why in IGNORED.items()
+    },
+    "--hparams_path": "use --hparams FILE.",
+    "--ckpt": "use --checkpoint best, last or average of the other commands.",
+    "--inference_input_file": "use aevnmt translate --model RUN --input FILE.",
+    "--inference_output_file": "use aevnmt translate --model RUN --output FILE.",
+    "--inference_list": "use aevnmt translate --model RUN --lines 0,3,7.",
+    "--inference_ref_file": "use aevnmt evaluate --model RUN --src FILE --ref FILE.",
+    "--jobid": "use aevnmt translate --shard I/N, where I counts from 1.",
 }
+
 # A file that has one of the first keys, and none of the second, is TF-NMT's own.
 _MARKS = ("time_major", "colocate_gradients_with_ops")
 _MODELS = ("model_type", "joint_model_type", "decoder_style", "base")

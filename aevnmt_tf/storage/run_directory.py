@@ -77,11 +77,14 @@ def find_weights(run: str | os.PathLike[str], *, checkpoint: str | None = None) 
     Args:
         run: The directory of a run.
         checkpoint: "best", "last" or "average"; None: best or average, whichever has the
-            higher dev BLEU, or last if there is neither.
+            higher dev BLEU, or last if there is neither. For a language model, which has no
+            meaningful BLEU, None is last.
     """
     run = Path(run)
     if not run.is_dir():
         raise UserError(f"the folder {run} does not exist: give the out_dir of a training run.")
+    if checkpoint is None and read_json(run / HPARAMS).get("language_model"):
+        checkpoint = "last"
     if checkpoint is not None:
         found = [_newest(run / CHOICES[checkpoint])]
     else:

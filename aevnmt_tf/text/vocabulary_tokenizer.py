@@ -66,6 +66,12 @@ class VocabularyTokenizer(Tokenizer):
           eos: The word for </s>.
         """
         words = read_vocabulary(path, sos=sos, eos=eos)
+        start = subwords.PIECE_START
+        if subword_option == "spm" and not any(start in word for word in words):
+            raise UserError(
+                f"{path} has no SentencePiece pieces, because no line has a {start}: set "
+                'subword_option to "" (words) or "bpe".'
+            )
         if subword_option is None:
             subword_option = _stored_option(f"{path}.json")
         return cls(words, subword_option)

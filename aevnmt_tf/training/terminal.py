@@ -9,6 +9,7 @@ from rich import progress as rich_progress
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from aevnmt_tf.evaluation import metrics
 from aevnmt_tf.training.report_keys import Values
 
 
@@ -99,7 +100,9 @@ def summary(values: Values) -> str:
 
 def dev_summary(values: Values) -> str:
     """Return an evaluation on the development set in one line."""
-    parts = [f"dev BLEU {values['dev_bleu']:.2f}", f"chrF {values['dev_chrf']:.2f}"]
+    scores = {metrics.TITLES[name]: values.get(f"dev_{name}") for name in metrics.NAMES}
+    parts = [f"{title} {score:.2f}" for title, score in scores.items() if score is not None]
+    parts[0] = f"dev {parts[0]}"
     parts += _terms({name.removeprefix("dev_"): value for name, value in values.items()})
     if "dev_information" in values:
         parts.append(f"information {values['dev_information']:.2f}")

@@ -128,7 +128,8 @@ def run_shard(
         return
     record.unlink(missing_ok=True)
     first, last = shard.lines(total, batch_size=job.settings().infer_batch_size)
-    rate.say(f"shard {shard}: lines {first + 1} to {last} of {total}")
+    part = f"lines {first + 1} to {last}" if first < last else "no lines"
+    rate.say(f"shard {shard}: {part} of {total}")
     with source.opened() as reader:
         translator = job.load()
         with line_streams.Output(path, source=source.paths[0], is_whole=True) as output:

@@ -151,6 +151,7 @@ def test_output_that_meets_a_closed_pipe_only_at_the_end_is_quiet():
         (["--batch_siz=3"], "unknown flag --batch_siz; did you mean --batch_size?"),
         (["--batch"], "unknown flag --batch"),
         (["--xyzzy"], "unknown flag --xyzzy (see"),
+        (["--theirs=3"], "unknown flag --theirs: use --ours."),
         (["stray"], "unknown argument stray"),
         (["--batch_size"], "argument --batch_size: expected one argument"),
         (["--batch_size", "many"], "--batch_size: batch_size must be a whole number"),
@@ -158,7 +159,7 @@ def test_output_that_meets_a_closed_pipe_only_at_the_end_is_quiet():
     ],
 )
 def test_a_bad_command_line_is_one_sentence_and_two(capsys, argv, sentence):
-    parser = command.Parser("try")
+    parser = command.Parser("try", advice={"--theirs": "use --ours."})
     hparams.add_flags(parser)
     assert call(lambda args: hparams.from_args(args) and 0, argv, parser=parser) == 2
     found = capsys.readouterr().err

@@ -1,7 +1,9 @@
 """TF-NMT's own files load unchanged."""
 
 import json
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -246,6 +248,30 @@ def test_the_recipes_of_tf_nmt_load_unchanged(write, name):
     assert hp.pass_hidden_state and hp.output_attention
     assert (hp.init_op, hp.init_weight, hp.check_convergence_every) == ("uniform", 0.1, 0)
     assert hp.length_penalty_weight == file.get("length_penalty_weight", 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*has no meaning here")
+def test_command_lines_of_tf_nmt_start_from_its_defaults(write):
+    """--hparams tfnmt is a file of TF-NMT that says nothing else."""
+    flags = {"attention": "scaled_luong", "num_layers": 4, "num_units": 128}
+    hp = hparams.load("tfnmt", **flags)
+    assert hp.replace(note=None) == hparams.load(write({"time_major": True}), **flags)
+    assert (hp.model_type, hp.encoder_type, hp.num_encoder_layers) == ("cond", "uni", 4)
+
+
+def test_every_flag_of_the_page_is_a_setting_or_names_its_replacement():
+    page = Path(__file__).parents[2] / "docs" / "tf_nmt.md"
+    table = page.read_text(encoding="utf-8").split("| Flag | Here |")[1]
+    names = {
+        name
+        for row in table.splitlines()[2:]
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+    assert len(names) > 70
+    for name in names:
+        assert (name in hparams.SETTINGS) != (f"--{name}" in tf_nmt_names.FLAGS), name
+    others = set(NO_MEANING) - set(hparams.SETTINGS)
+    assert {name for name in others if not name.startswith("Qx")} <= names
 
 
 def test_a_file_that_names_a_model_gets_none_of_tf_nmt_s_defaults(write):

@@ -52,6 +52,13 @@ FORMS = {
         "residual": True,
         "pass_hidden_state": True,
     },
+    "layer_norm_lstm": {
+        "unit_type": "layer_norm_lstm",
+        "attention": "bahdanau",
+        "num_layers": 2,
+        "pass_hidden_state": True,
+        "forget_bias": 0.5,
+    },
     "gru": {
         "encoder_type": "uni",
         "num_encoder_layers": 3,

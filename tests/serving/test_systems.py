@@ -65,6 +65,27 @@ def compare(t, served, *, decoding=None, lines=LINES):
     return found["translation"].tolist()
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"unit_type": "lstm", "attention": "scaled_luong"},
+        {
+            "unit_type": "lstm",
+            "encoder_type": "gnmt",
+            "attention": "normed_bahdanau",
+            "attention_architecture": "gnmt_v2",
+            "num_layers": 3,
+            "residual": True,
+        },
+        {"unit_type": "layer_norm_lstm", "attention": ""},
+    ],
+    ids=["iwslt15", "gnmt_v2", "no attention"],
+)
+def test_forms_of_tf_nmt_are_exported(few, tmp_path, form):
+    t = make("cond", **{"num_layers": 2, "pass_hidden_state": True, **form})
+    compare(t, tf.saved_model.load(str(exported(t, tmp_path))))
+
+
 @pytest.mark.parametrize("system", SCORES)
 def test_signatures_that_a_system_cannot_give_are_absent(system):
     t = make(system)

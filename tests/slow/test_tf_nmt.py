@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from aevnmt_tf import export, train, translate, translator
 from aevnmt_tf.data.demo_corpus import write_demo
@@ -74,14 +73,37 @@ def test_a_recipe_trains_resumes_translates_and_is_served(tmp_path, capsys, reci
     assert len(capsys.readouterr().out.splitlines()) == 2
 
     assert export.main([*model, "--export_dir", str(tmp_path / "export")]) == 0
-    served = tf.saved_model.load(str(tmp_path / "export" / "1"))
-    sources = (folder / "dev.en").read_text().splitlines()
-    found = served.signatures["serving_default"](source=tf.constant(sources))
-    expected = translator.load(str(tmp_path / "run")).translate(sources)
-    assert [text.decode() for text in found["translation"].numpy()] == expected
+    sources, targets = (
+        (folder / f"dev.{lang}").read_text().splitlines() for lang in ("en", "de")
+    )
     with running_server(tmp_path / "export") as server:
-        reply = strict(server.predict({"instances": sources}))["predictions"]
-    assert [row["translation"] for row in reply] == expected
+        check_served(server, translator.load(str(tmp_path / "run")), sources, targets)
+
+
+def check_served(server, loaded, sources, targets):
+    """Compare what the server answers over REST with the model offline."""
+
+    def ask(signature, instances):
+        document = {"signature_name": signature, "instances": instances}
+        return strict(server.predict(document))["predictions"]
+
+    found = [row["translation"] for row in ask("serving_default", sources)]
+    assert found == loaded.translate(sources)
+    # After so few steps the best translation may be empty, but not all of n.
+    texts = []
+    for row, expected in zip(
+        ask("nbest", sources), loaded.n_best(sources, n_best=5), strict=True
+    ):
+        number = len(expected)
+        assert row["translations"][:number] == [best.text for best in expected]
+        np.testing.assert_allclose(
+            row["scores"][:number], [best.score for best in expected], rtol=1e-4
+        )
+        texts += row["translations"]
+    assert any(texts)
+    pairs = [{"source": x, "target": y} for x, y in zip(sources, targets, strict=True)]
+    expected = loaded.score(sources, targets)["log_py"]
+    np.testing.assert_allclose(ask("score", pairs), expected, rtol=1e-4)
 
 
 def test_vectors_of_embed_prefix_stay_as_they_are(tmp_path):

@@ -29,6 +29,14 @@ def test_the_higher_score_on_dev_is_loaded(tmp_path, best, average, found):
         assert found.parent.name == folder
 
 
+def test_a_language_model_s_last_weights_are_loaded(tmp_path):
+    save(tmp_path, "last", 3)
+    save(tmp_path, "best", 1, dev_bleu=7.0)
+    (tmp_path / "hparams.json").write_text('{"language_model": true}')
+    assert run_directory.step_of(run_directory.find_weights(tmp_path)) == 3
+    assert run_directory.step_of(run_directory.find_weights(tmp_path, checkpoint="best")) == 1
+
+
 def test_the_newest_whole_folder_is_found(tmp_path):
     old, new = (save(tmp_path, "last", step) for step in (1, 2))
     assert run_directory.find_weights(tmp_path) == new

@@ -105,6 +105,12 @@ def test_pieces_of_sentencepiece_are_joined(tmp_path):
     assert not tokenizer.takes_raw_text
 
 
+def test_a_vocabulary_of_words_has_no_pieces(tmp_path):
+    write(tmp_path / "vocab.en", ["<unk>", "<s>", "</s>", "low", "new@@"])
+    with pytest.raises(UserError, match="vocab.en has no SentencePiece pieces.*subword_option"):
+        VocabularyTokenizer.from_file(tmp_path / "vocab.en", subword_option="spm")
+
+
 def test_special_words_are_put_first_where_there_are_none(tmp_path):
     path = write(tmp_path / "v.en", ["a", "b"])
     assert read_vocabulary(path) == ["<unk>", "<s>", "</s>", "a", "b"]

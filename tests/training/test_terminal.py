@@ -80,3 +80,5 @@ def test_a_system_shows_what_it_has():
     joint = {"dev_bleu": 1.0, "dev_chrf": 2.0, "dev_elbo": -19.25, "dev_nll_x": 10.0}
     text = terminal.dev_summary(joint | {"dev_nll_y": 9.25})
     assert text == "dev BLEU 1.00  chrF 2.00  nll_x 10.00  nll_y 9.25"
+    text = terminal.dev_summary(joint | {"dev_rouge": 3.0, "dev_accuracy": 4.0})
+    assert text == "dev BLEU 1.00  chrF 2.00  ROUGE-L 3.00  accuracy 4.00  nll_x 10.00"

@@ -85,6 +85,13 @@ def test_joined_shards_are_the_bytes_of_one_run(jobs, source, tmp_path, kind):
         do(job, corpus, "3/3", tmp_path / "part2")
 
 
+def test_a_shard_may_have_no_lines(jobs, tmp_path):
+    (tmp_path / "short").write_text("a\n")
+    corpus = CorpusInput([str(tmp_path / "short")], errors="strict")
+    said = do(jobs["translate"][0], corpus, "1/2", tmp_path / "out")
+    assert "shard 1/2: no lines of 1" in said and (tmp_path / "out").read_bytes() == b""
+
+
 def test_a_shard_of_something_else_is_done_again(jobs, source, tmp_path):
     (job, loads), path = jobs["translate"], tmp_path / "part"
     corpus = CorpusInput([str(source)], errors="strict")

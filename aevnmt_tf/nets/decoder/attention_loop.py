@@ -100,7 +100,7 @@ def run_attention_loop(
     return found, tf.stop_gradient(attention)
 
 
-class _Kept(NamedTuple):
+class _KeptSteps(NamedTuple):
     """What the forward loop keeps for the backward loop; time is the first axis."""
 
     contexts: tf.Tensor  # [T, B, M]
@@ -111,7 +111,7 @@ class _Kept(NamedTuple):
     saved: list[list[tf.Tensor]]  # by the cell, for each layer
 
 
-def _forward(inputs: LoopInputs, form: Form) -> _Kept:
+def _forward(inputs: LoopInputs, form: Form) -> _KeptSteps:
     memory, w_att = inputs.memory, inputs.attention_kernel
     kernels = [apart(layer.kernel) for layer in inputs.layers]
     recurrent = [
@@ -166,11 +166,11 @@ def _forward(inputs: LoopInputs, form: Form) -> _Kept:
         output = outputs_of(states, form.units)
         reads.append(output + reads[-1] if residual else output)
     saved = [layer[1:] for layer in layers]
-    return _Kept(contexts, feeds, attention, reads, [layer[0] for layer in layers], saved)
+    return _KeptSteps(contexts, feeds, attention, reads, [layer[0] for layer in layers], saved)
 
 
 def _backward(
-    d_wanted: Mapping[str, tf.Tensor], kept: _Kept, inputs: LoopInputs, form: Form
+    d_wanted: Mapping[str, tf.Tensor], kept: _KeptSteps, inputs: LoopInputs, form: Form
 ) -> LoopInputs:
     """Return the gradients of the inputs."""
     through = _Through(kept, inputs, form)
@@ -228,7 +228,7 @@ def _backward(
 class _Through:
     """The parts of a backward step, and the matrices they need."""
 
-    def __init__(self, kept: _Kept, inputs: LoopInputs, form: Form) -> None:
+    def __init__(self, kept: _KeptSteps, inputs: LoopInputs, form: Form) -> None:
         self._kept, self._inputs, self._form = kept, inputs, form
         self._before = list(map(states_before, inputs.starts, kept.states))
         # The outputs that attention is asked with, [T, B, H].
