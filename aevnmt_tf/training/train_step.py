@@ -220,12 +220,17 @@ class TrainableAevnmt(models.Aevnmt):
         kl_weight = self.kl_weight(self.updates.read_value())
         learning_rate = self.learning_rate(self.updates.read_value())
         noise = self.noise(batch, self.batches)
+        # bn_scale's moving statistics move with the forward pass; a skipped batch puts them back.
+        statistics = [] if self.posterior is None else self.posterior.non_trainable_variables
+        statistics_before = [tf.identity(variable) for variable in statistics]
         totals, gradients = self.gradients(batch, noise, kl_weight)
         totals, gradients = all_reduce((totals, gradients))
         gradients = self.optimizer.totals(gradients)
         pairs = self.pending_pairs + totals["pairs"]
         norm = tf.linalg.global_norm(gradients) / pairs
         finite = tf.math.is_finite(norm) & tf.math.is_finite(totals["loss"])
+        for variable, before in zip(statistics, statistics_before, strict=True):
+            variable.assign(tf.where(finite, variable, before))
         complete = (self.batches + 1) % self.accumulation == 0
         action = tf.where(complete, APPLY, ACCUMULATE)
         action = tf.where(finite, action, SKIP)

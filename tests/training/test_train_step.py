@@ -125,6 +125,19 @@ def test_a_step_that_is_not_finite_changes_nothing(accumulation):
     assert run(batch(3))["skipped"] == 0.0
 
 
+def test_a_skipped_batch_leaves_the_statistics_of_bn_scale():
+    """They move with the forward pass, which is finite up to q here; the loss is not."""
+    model, bad = build(bn_scale=0.6), batch(2)
+    run = tf.function(model.train_on)
+    run(batch(1))
+    statistics = [v.numpy() for v in model.posterior.non_trainable_variables]
+    assert len(statistics) == 2 and np.all(statistics[0] != 0.0)
+    model.emb_y.embeddings.assign(np.nan * model.emb_y.embeddings)
+    assert run(bad)["skipped"] == 1.0
+    after = [v.numpy() for v in model.posterior.non_trainable_variables]
+    np.testing.assert_array_equal(after, statistics)
+
+
 def test_schedules_follow_the_updates_done():
     model = build(KL_annealing_steps=4, warmup_steps=2, learning_rate=0.1)
     run = tf.function(model.train_on)
