@@ -45,6 +45,7 @@ class MeanNormalisation(keras.layers.Layer):
                 shape=(self.size,),
                 initializer=initializer,
                 trainable=False,
+                aggregation="only_first_replica",  # they are the same on all
             )
 
         self.shift = self.add_weight(name="shift", shape=(self.size,), initializer="zeros")
@@ -56,7 +57,7 @@ class MeanNormalisation(keras.layers.Layer):
         """Return loc [B, Z] normalised.
 
         With `weight` [B], what each row counts (a filler counts nothing), the statistics are
-        those of the batch, and the moving ones follow. Without it they are the moving
+        those of the global batch, and the moving ones follow. Without it they are the moving
         ones.
         """
         if weight is None:
@@ -79,11 +80,20 @@ class MeanNormalisation(keras.layers.Layer):
 
 
 def _moments(loc: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return mean and variance [Z] over the rows that count."""
-    total, weight = tf.reduce_sum(weight), weight[:, None]
-    mean = tf.math.divide_no_nan(tf.reduce_sum(weight * loc, axis=0), total)
+    """Return mean and variance [Z] over the rows that count, on all replicas."""
+    total, weight = sum_over_replicas(tf.reduce_sum(weight)), weight[:, None]
+    sums = sum_over_replicas(tf.reduce_sum(weight * loc, axis=0))
+    mean = tf.math.divide_no_nan(sums, total)
     squares = tf.reduce_sum(weight * tf.math.squared_difference(loc, mean), axis=0)
-    return mean, tf.math.divide_no_nan(squares, total)
+    return mean, tf.math.divide_no_nan(sum_over_replicas(squares), total)
+
+
+def sum_over_replicas(tensors: Any) -> Any:
+    """Return the sum of a nest of tensors over all replicas of the distribution strategy."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -94,8 +104,6 @@ class NormalisedGaussianNetwork(GaussianNetwork):
         mean_scale: the fixed scale.
         **kwargs: as GaussianNetwork.
     """
-
-    takes_batch_statistics = True
 
     def __init__(self, *, mean_scale: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)

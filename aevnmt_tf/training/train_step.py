@@ -17,12 +17,12 @@ import tensorflow as tf
 
 from aevnmt_tf import hparams
 from aevnmt_tf import model as models
-from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.data.monolingual import without_targets
 from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.model import importance, objective
 from aevnmt_tf.model.objective import LossTerms
 from aevnmt_tf.nets import noise as random_numbers
+from aevnmt_tf.nets.mean_normalisation import sum_over_replicas
 from aevnmt_tf.training import report_keys, schedules
 from aevnmt_tf.training.optimizer import ACCUMULATE, APPLY, OPTIMIZERS, SKIP
 from aevnmt_tf.training.running_sums import SUMMED_IF_THERE, Sums, sums_of
@@ -76,10 +76,13 @@ class TrainableAevnmt(models.Aevnmt):
         self.consistency_weight = hp.consistency_weight or None
         several = self.num_train_samples > 1 or self.is_importance_weighted
         self.takes_several_draws = several and self.posterior is not None
-        self._refuse_replicas()
-        self.gradients = tf.function(
-            self.loss_and_gradients, jit_compile=jit_compile, autograph=False
-        )
+        self.gradients: Callable[..., Any] = self.loss_and_gradients
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        # TensorFlow cannot sum bn_scale's statistics over replicas inside a nested function.
+        if replicas == 1 or not self._statistics():
+            self.gradients = tf.function(
+                self.loss_and_gradients, jit_compile=jit_compile, autograph=False
+            )
         self.batches = _counter("batches")  # seen, the position in the data and in the noise
         self.updates = _counter("updates")  # done; one left out (not finite) counts
         self.pending_pairs = tf.Variable(0.0, trainable=False, name="pending_pairs")
@@ -107,6 +110,10 @@ class TrainableAevnmt(models.Aevnmt):
         # XLA: only the part that gains from it is compiled, in `gradients`.
         self.compile(optimizer=optimizer, jit_compile=False)
         optimizer.build(self.trainable_variables)
+
+    def _statistics(self) -> list[keras.Variable]:
+        """Return the moving statistics of bn_scale, which the forward pass updates."""
+        return [] if self.posterior is None else self.posterior.non_trainable_variables
 
     def counters(self) -> dict[str, tf.Variable]:
         """Return what training has counted and learned besides the weights, by name."""
@@ -165,18 +172,6 @@ class TrainableAevnmt(models.Aevnmt):
             totals = sums_of(batch, terms, loss)
         return totals, tape.gradient(totals["loss"], self.trainable_variables)
 
-    def _refuse_replicas(self) -> None:
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        if (
-            self.posterior is not None
-            and self.posterior.takes_batch_statistics
-            and replicas > 1
-        ):
-            raise UserError(
-                f"bn_scale needs the whole batch on one device, and there are {replicas}: set "
-                "distribute to none, or leave bn_scale out."
-            )
-
     def terms_and_loss(
         self, batch: Batch, noise: Batch, kl_weight: tf.Tensor
     ) -> tuple[LossTerms, tf.Tensor]:
@@ -220,16 +215,14 @@ class TrainableAevnmt(models.Aevnmt):
         kl_weight = self.kl_weight(self.updates.read_value())
         learning_rate = self.learning_rate(self.updates.read_value())
         noise = self.noise(batch, self.batches)
-        # bn_scale's moving statistics move with the forward pass; a skipped batch puts them back.
-        statistics = [] if self.posterior is None else self.posterior.non_trainable_variables
-        statistics_before = [tf.identity(variable) for variable in statistics]
+        statistics_before = [tf.identity(variable) for variable in self._statistics()]
         totals, gradients = self.gradients(batch, noise, kl_weight)
-        totals, gradients = all_reduce((totals, gradients))
+        totals, gradients = sum_over_replicas((totals, gradients))
         gradients = self.optimizer.totals(gradients)
         pairs = self.pending_pairs + totals["pairs"]
         norm = tf.linalg.global_norm(gradients) / pairs
         finite = tf.math.is_finite(norm) & tf.math.is_finite(totals["loss"])
-        for variable, before in zip(statistics, statistics_before, strict=True):
+        for variable, before in zip(self._statistics(), statistics_before, strict=True):
             variable.assign(tf.where(finite, variable, before))
         complete = (self.batches + 1) % self.accumulation == 0
         action = tf.where(complete, APPLY, ACCUMULATE)
@@ -278,7 +271,7 @@ class TrainableAevnmt(models.Aevnmt):
         terms = self.loss_terms(batch, noise)
         kl_weight = self.kl_weight(self.updates.read_value())
         loss = self.objective(terms, kl_weight=kl_weight, weight=batch["weight"])
-        return all_reduce(sums_of(batch, terms, loss))
+        return sum_over_replicas(sums_of(batch, terms, loss))
 
 
 def objective_of(hp: Hparams) -> Callable[..., tf.Tensor]:
@@ -318,14 +311,6 @@ def _counter(name: str) -> tf.Variable:
         name=name,
         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
     )
-
-
-def all_reduce(tensors: Any) -> Any:
-    """Return the sum of a nest of tensors over all replicas."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return tensors
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 def clip_scale(norm: tf.Tensor, limit: float | None) -> tf.Tensor:

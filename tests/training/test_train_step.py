@@ -178,7 +178,8 @@ def test_compiled_and_not_are_the_same_step():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "names", [["sgd", "adam", "accumulation", "compiled"], ["lstm"], ["consistency"]]
+    "names",
+    [["sgd", "adam", "accumulation", "compiled"], ["lstm"], ["consistency"], ["bn_scale"]],
 )
 def test_one_device_and_two_make_the_same_update(names):
     script = Path(__file__).with_name("two_devices.py")
