@@ -276,6 +276,14 @@ def test_a_keras_file_goes_on_where_training_was(tmp_path, accumulation):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
 
 
+def test_a_keras_file_knows_which_corpus_has_no_translations(tmp_path):
+    text = {"src": "en", "tgt": "de", "train_prefix": ["a", "b"], "mono_prefix": "c"}
+    model = build(**text)
+    model.save(str(tmp_path / "model.keras"))
+    other = keras.saving.load_model(str(tmp_path / "model.keras"))
+    assert other.mono_corpus == model.mono_corpus == 2
+
+
 def test_weights_of_a_model_in_training_fit_a_plain_one(tmp_path):
     model = build()
     model.save_weights(str(tmp_path / "model.weights.h5"))
