@@ -1,4 +1,4 @@
-"""What training says: a progress bar on a terminal, one plain line a report elsewhere."""
+"""What training prints: a progress bar on a terminal, one plain line per report elsewhere."""
 
 import sys
 import time
@@ -13,12 +13,12 @@ from aevnmt_tf.training.report_keys import Values
 
 
 class Terminal:
-    """The printer of sentences and reports; on a terminal it also keeps a progress bar alive.
+    """Prints messages and reports, and on a terminal a progress bar.
 
     Args:
         last_step: where the bar is full.
         stream: where to print, standard output by default.
-        silent: print nothing at all (the processes that are not the chief).
+        silent: print nothing (in processes that are not the chief).
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Terminal:
             self._console.print(text, markup=False)
 
     def start(self, step: int) -> None:
-        """Show the bar, from this step on."""
+        """Show the bar, starting at this step."""
         if self._silent or not self._console.is_terminal:
             return
         self._bar = _ReportBar(
@@ -54,33 +54,33 @@ class Terminal:
 
     def move(self, step: int) -> None:
         """Move the bar; cheap enough to be called at every step."""
-        if self._bar is None or time.monotonic() < self._next_move:
-            return
-        self._next_move = time.monotonic() + 0.5
-        total = max(self._last_step, step)
-        self._bar.update(self._task, completed=step, total=total)
+        if self._bar is not None and time.monotonic() >= self._next_move:
+            self._next_move = time.monotonic() + 0.5
+            self._update(self._bar, step)
 
     def report(self, step: int, values: Values, *, seconds_left: float | None) -> None:
-        """Show a report of training: in the bar, or as one plain line."""
+        """Show a report on training: in the bar, or as one plain line."""
         text, left = summary(values), duration(seconds_left)
         if self._bar is None:
             self.say(f"step {step}  {text}  {left}")
         else:
-            total = max(self._last_step, step)
-            self._bar.update(self._task, completed=step, total=total, report=text, left=left)
+            self._update(self._bar, step, report=text, left=left)
+
+    def _update(self, bar: rich_progress.Progress, step: int, **fields: str) -> None:
+        bar.update(self._task, completed=step, total=max(self._last_step, step), **fields)
 
     def stop(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 class _ReportBar(rich_progress.Progress):
-    """A bar with the latest report in a line of its own: both do not fit into 80 columns."""
+    """A bar above the latest report, because both do not fit into 80 columns."""
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """Return what is drawn."""
+        """Return the bar and the report."""
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
             if task.fields["report"]:
@@ -88,7 +88,7 @@ class _ReportBar(rich_progress.Progress):
 
 
 def summary(values: Values) -> str:
-    """Return a report of training in one line, with what the system has."""
+    """Return a report on training in one line."""
     parts = [f"{values['pairs_per_second']:.0f} pairs/s", *_terms(values)]
     if "kl_weight" in values:
         parts.append(f"KL weight {values['kl_weight']:.2f}")
@@ -108,14 +108,14 @@ def dev_summary(values: Values) -> str:
 
 
 def _terms(values: Values) -> list[str]:
-    # Without z the bound is no bound: nll_x and nll_y say it all.
+    # Without z there is no bound, only nll_x and nll_y.
     shown = {"elbo": "ELBO"} if "kl" in values else {}
     shown |= {"nll_x": "nll_x", "nll_y": "nll_y", "kl": "KL"}
     return [f"{shown[key]} {values[key]:.2f}" for key in shown if key in values]
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time left as 1:02:03 left, 2:03 left, or nothing where it is not known."""
+    """Return the time left as 1:02:03 left or 2:03 left; an empty text if it is unknown."""
     if seconds is None:
         return ""
     minutes, seconds = divmod(round(max(0.0, seconds)), 60)

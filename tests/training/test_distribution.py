@@ -121,12 +121,14 @@ def test_the_loss_of_a_worker_is_a_sentence_that_names_it(
     monkeypatch, kind, message, states, named
 ):
     error = kind(None, None, message)
-    alone = distribution.sentences(tf.distribute.get_strategy())
+    alone = distribution.lost_workers_explained(tf.distribute.get_strategy())
     with pytest.raises(kind), alone:
         raise error
     monkeypatch.setattr(distribution, "_task_states", lambda number: states)
     monkeypatch.setattr(distribution, "PATIENCE", 0.1)
-    together = distribution.sentences(several_processes(index=0, workers=len(states)))
+    together = distribution.lost_workers_explained(
+        several_processes(index=0, workers=len(states))
+    )
     with pytest.raises(UserError, match=f"{named}.*start all processes again"), together:
         raise error
 
@@ -136,7 +138,7 @@ def test_where_nobody_can_tell_the_chief_is_lost(monkeypatch):
         raise tf.errors.UnavailableError(None, None, "failed to connect")
 
     monkeypatch.setattr(distribution, "_task_states", fail)
-    together = distribution.sentences(several_processes(index=2, workers=3))
+    together = distribution.lost_workers_explained(several_processes(index=2, workers=3))
     with pytest.raises(UserError, match="worker 0 "), together:
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
@@ -149,7 +151,7 @@ def test_where_nobody_can_tell_the_chief_is_lost(monkeypatch):
     ],
 )
 def test_an_error_of_the_model_is_no_loss_of_a_worker(kind, message):
-    together = distribution.sentences(several_processes(index=0))
+    together = distribution.lost_workers_explained(several_processes(index=0))
     with pytest.raises(kind), together:
         raise kind(None, None, message % "/job:worker/replica:0/task:0/device:GPU:0")
 
