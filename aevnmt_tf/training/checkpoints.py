@@ -27,7 +27,7 @@ class Checkpoints:
         out_dir: the run's directory.
         model: the model whose weights are kept.
         trackables: TensorFlow objects besides the model's weights, by name.
-        keep: the number of checkpoints to keep (num_keep_ckpts).
+        keep: the number of checkpoints to keep.
         every: checkpoints are made at multiples of this step, and before a stop.
     """
 
@@ -70,11 +70,9 @@ class Checkpoints:
     ) -> dict[str, Any] | None:
         """Restore the newest intact checkpoint; return its state, None without checkpoints.
 
-        Args:
-            report: called with a message for each damaged checkpoint.
-            set_aside: hide the damaged ones; only the process that writes may.
+        Damaged ones are reported and, in the process that writes, set aside.
         """
-        damaged = []
+        damaged: list[Path] = []
         for folder in reversed(run_directory.listing(self.folder)):
             reason = run_directory.damage(folder)
             if reason is None:
@@ -101,7 +99,7 @@ class Checkpoints:
         *,
         build: Callable[[], Any],
         evaluate: Callable[[Any], dict[str, Any]] = lambda model: {},
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Any]:
         """Publish the average of the last checkpoints, unless it exists already.
 
         Args:
@@ -110,13 +108,11 @@ class Checkpoints:
             evaluate: called with that model, returns its scores.
 
         Returns:
-            step, averaged_steps and the scores; None without a checkpoint.
+            step, averaged_steps and the scores.
         """
         listed = run_directory.listing(self.folder)
         intact = [folder for folder in listed if run_directory.damage(folder) is None]
         folders = snapshots.regular(intact, every=self._every)[-number:]
-        if not folders:
-            return None
         steps = [run_directory.step_of(folder) for folder in folders]
         for folder in run_directory.listing(self.average_folder):
             state = run_directory.state(folder)

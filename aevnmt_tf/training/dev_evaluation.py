@@ -47,14 +47,7 @@ def score_names(hp: Hparams) -> tuple[str, ...]:
 
 
 class DevEvaluator:
-    """Evaluates a model on the development set.
-
-    Several sets are scored as one, and BLEU also for each set.
-
-    Args:
-        prepared: a data.corpus_preparation.Prepared, whose settings name the development set.
-        model: the model in training.
-    """
+    """Evaluates a model on the development set; several sets as one, and BLEU of each set."""
 
     def __init__(self, prepared: Prepared, *, model: Aevnmt) -> None:
         hp = prepared.hp
@@ -122,11 +115,14 @@ class DevEvaluator:
         pairs = sum(self._pairs, start=[])
         lines = sum(translated, start=[])
         rows = [(*pair, line) for pair, line in zip(pairs, lines, strict=True)]
-        attended = [] if self._translator.model.decoder is None else pairs[:SHOWN]
+        model, samples = self._translator.model, []
+        attended = [] if model.decoder is None else pairs[:SHOWN]
+        if model.source_lm is not None:
+            samples = self._translator.sample(SHOWN, seed=self._hp.random_seed)
         return DevEvaluation(
             values=values,
             translations=rows,
-            prior_samples=self._prior_samples(),
+            prior_samples=samples,
             attention=self._attention([source for source, _ in attended]),
             kl_by_dimension=bounds.kl_by_dimension,
             projection=self._projection(bounds.locs),
@@ -165,11 +161,6 @@ class DevEvaluator:
                 alone = metrics.score(translated[number], references[number], names=("bleu",))
                 values[f"dev_bleu_{number}_{Path(prefix).name}"] = alone["bleu"].value
         return values
-
-    def _prior_samples(self) -> list[tuple[str, str]]:
-        if self._translator.model.source_lm is None:
-            return []
-        return self._translator.sample(SHOWN, seed=self._hp.random_seed)
 
     def _attention(self, sources: list[str]) -> list[np.ndarray]:
         if not extras.is_installed("matplotlib"):

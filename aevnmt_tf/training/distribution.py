@@ -38,13 +38,13 @@ def choose(distribute: str) -> tf.distribute.Strategy:
     else one device.
     """
     if distribute == "auto":
-        if len(_workers(_config())) > 1:
+        if len(_workers()) > 1:
             distribute = "multi_worker"
         else:
             gpus = tf.config.list_logical_devices("GPU")
             distribute = "mirrored" if len(gpus) > 1 else "none"
     if distribute == "multi_worker":
-        if not _workers(_config()):
+        if not _workers():
             raise UserError(
                 f"distribute is multi_worker, but TF_CONFIG names no workers: {ADVICE}"
             )
@@ -66,29 +66,22 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return num_workers(strategy) < 2 or strategy.cluster_resolver.task_id == 0
 
 
-def _config() -> dict[str, Any]:
-    """Return the content of TF_CONFIG, after checking what it says about workers."""
+def _workers() -> list[str]:
+    """Return the workers that TF_CONFIG names, after checking it."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     except ValueError as error:
         raise UserError(f"TF_CONFIG is not JSON: {error}.") from None
     if not isinstance(config, dict):
         raise UserError(f"TF_CONFIG is not a JSON object: {ADVICE}")
-    if not isinstance(config.get("cluster", {}), dict):
+    cluster, task = config.get("cluster", {}), config.get("task")
+    if not isinstance(cluster, dict):
         raise UserError(f"cluster in TF_CONFIG is not a JSON object: {ADVICE}")
-    workers = _workers(config)
+    workers = cluster.get("worker", [])
     if not isinstance(workers, list) or not all(isinstance(one, str) for one in workers):
         raise UserError(f"worker in TF_CONFIG is not a list of addresses: {ADVICE}")
-    if workers:
-        _check_task(config.get("task"), workers)
-    return config
-
-
-def _workers(config: dict[str, Any]) -> list[str]:
-    return config.get("cluster", {}).get("worker", [])
-
-
-def _check_task(task: Any, workers: list[str]) -> None:
+    if not workers:
+        return []
     if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
         raise UserError(f"TF_CONFIG names workers, but no task of this process: {ADVICE}")
     if task["type"] != "worker":
@@ -101,6 +94,7 @@ def _check_task(task: Any, workers: list[str]) -> None:
             f"the task's index in TF_CONFIG is {task['index']!r}, but it must be a number"
             f" from 0 to {len(workers) - 1}, because there are {len(workers)} worker(s)."
         )
+    return workers
 
 
 def batches(

@@ -117,7 +117,7 @@ class Fused(_Base):
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
 class Adam(Fused, keras.optimizers.Adam):
-    """Adam (Kingma and Ba, 2015) with TensorFlow's kernel: on a CPU 3 times as fast as Keras."""
+    """Adam (Kingma and Ba, 2015) with TensorFlow's kernel: on CPUs 3 times as fast as Keras."""
 
     def __init__(self, *args: Any, epsilon: float = 1e-8, **kwargs: Any) -> None:
         super().__init__(*args, epsilon=epsilon, **kwargs)
@@ -195,4 +195,4 @@ def averaged_weights(
         assign(trained)
 
 
-OPTIMIZERS = {"adam": Adam, "sgd": SGD}
+OPTIMIZERS: dict[str, Any] = {"adam": Adam, "sgd": SGD}

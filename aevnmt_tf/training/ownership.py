@@ -49,11 +49,8 @@ def claim(hp: Hparams, *, report: Callable[[str], object] = print) -> Iterator[P
     """Own the run's directory while the block runs, and save the settings in it.
 
     The directory is created if necessary and locked against a second process. It is refused if
-    it holds another model or has lost its checkpoints.
-
-    Args:
-        hp: the settings.
-        report: called with a message if other settings have changed since the last start.
+    it holds another model or has lost its checkpoints. Other settings may change; `report` is
+    called with a message about them.
     """
     out_dir = Path(hp.out_dir)
     busy = f"another process is training in {out_dir}: wait for it, or choose another out_dir."

@@ -1,4 +1,4 @@
-"""Reports of a run: to the terminal, TensorBoard and metrics.jsonl, and a warning of collapse."""
+"""Reports of a run: terminal, TensorBoard, metrics.jsonl; the warning that z has collapsed."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """The reports of a run; only the chief reports.
-
-    Args:
-        hp: the settings.
-        rule: the StoppingRule, which knows the last step.
-        is_chief: whether this process writes.
-        stream: where to print, standard output by default.
-    """
+    """Writes the reports of a run, in the chief process only."""
 
     def __init__(
         self,
@@ -63,11 +56,9 @@ class Reporter:
                 self._board = None
 
     def cut_back(self, step: int, *, evaluated: bool = True) -> None:
-        """Remove reports on steps after this one, which will be trained again.
+        """Remove reports on later steps, which will be trained again.
 
-        Args:
-            step: the last step that stays.
-            evaluated: whether the evaluation of that step stays as well.
+        The evaluation of this step stays if it is `evaluated`.
         """
         if self._is_chief:
             last = step if evaluated else step - 1

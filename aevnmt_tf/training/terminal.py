@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from rich import progress as rich_progress
 from rich.console import Console, RenderableType
@@ -13,13 +13,7 @@ from aevnmt_tf.training.report_keys import Values
 
 
 class Terminal:
-    """Prints messages and reports, and on a terminal a progress bar.
-
-    Args:
-        last_step: where the bar is full.
-        stream: where to print, standard output by default.
-        silent: print nothing (in processes that are not the chief).
-    """
+    """Prints messages and reports, and on a terminal a bar that is full at `last_step`."""
 
     def __init__(
         self, *, last_step: int, stream: IO[str] | None = None, silent: bool = False
@@ -66,7 +60,7 @@ class Terminal:
         else:
             self._update(self._bar, step, report=text, left=left)
 
-    def _update(self, bar: rich_progress.Progress, step: int, **fields: str) -> None:
+    def _update(self, bar: rich_progress.Progress, step: int, **fields: Any) -> None:
         bar.update(self._task, completed=step, total=max(self._last_step, step), **fields)
 
     def stop(self) -> None:

@@ -47,16 +47,10 @@ Evaluate = Callable[[int, Callable[[], bool]], DevEvaluation | None]
 
 
 class TrainingLoop:
-    """Trains a model, reports, evaluates and saves checkpoints.
+    """Trains a model that was built under `strategy`, reports, evaluates and saves checkpoints.
 
-    Args:
-        hp: the settings.
-        strategy: the tf.distribute strategy under which the model was built.
-        model: the model.
-        data: the training data.
-        reporter: writes reports.
-        evaluate: called with (step, interrupted), returns a DevEvaluation, or None if
-            `interrupted()` became true. None without a development set.
+    `evaluate` is called with (step, interrupted) and returns a DevEvaluation, or None if
+    `interrupted()` became true. Without a development set it is None.
     """
 
     def __init__(

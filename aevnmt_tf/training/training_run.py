@@ -31,11 +31,7 @@ PACKAGES = ("tensorflow", "keras", "tensorflow-probability", "tensorflow-text", 
 def train(
     hp: Hparams, *, stream: IO[str] | None = None
 ) -> tuple[TrainingOutcome, dict[str, Any] | None]:
-    """Train a model, or resume from the newest checkpoint in out_dir.
-
-    Args:
-        hp: the settings; out_dir must be set.
-        stream: where to print, standard output by default.
+    """Train a model, or resume from the newest checkpoint in out_dir, which must be set.
 
     Returns:
         The outcome, and the content of results.json: None if a signal ended the run, and in a
