@@ -1,7 +1,6 @@
 """What training prints: a progress bar on a terminal, one plain line per report elsewhere."""
 
 import sys
-import time
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -21,9 +20,15 @@ class Terminal:
         self._console = Console(file=stream or sys.stdout, highlight=False, soft_wrap=True)
         self._last_step = last_step
         self._silent = silent
-        self._bar: _ReportBar | None = None
-        self._task = rich_progress.TaskID(0)
-        self._next_move = 0.0
+        self._bar = _ReportBar(
+            rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
+            rich_progress.BarColumn(bar_width=None),
+            rich_progress.TextColumn("{task.fields[left]}"),
+            console=self._console,
+            refresh_per_second=2,
+            disable=silent or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("train", total=last_step, report="", left="")
 
     def say(self, text: str = "") -> None:
         """Print a line."""
@@ -32,42 +37,26 @@ class Terminal:
 
     def start(self, step: int) -> None:
         """Show the bar, starting at this step."""
-        if self._silent or not self._console.is_terminal:
-            return
-        self._bar = _ReportBar(
-            rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
-            rich_progress.BarColumn(bar_width=None),
-            rich_progress.TextColumn("{task.fields[left]}"),
-            console=self._console,
-            refresh_per_second=2,
-        )
-        self._task = self._bar.add_task(
-            "train", total=max(self._last_step, step), completed=step, report="", left=""
-        )
+        self.move(step)
         self._bar.start()
 
-    def move(self, step: int) -> None:
-        """Move the bar; cheap enough to be called at every step."""
-        if self._bar is not None and time.monotonic() >= self._next_move:
-            self._next_move = time.monotonic() + 0.5
-            self._update(self._bar, step)
+    def move(self, step: int, **fields: Any) -> None:
+        """Move the bar."""
+        total = max(self._last_step, step)
+        self._bar.update(self._task, completed=step, total=total, **fields)
 
     def report(self, step: int, values: Values, *, seconds_left: float | None) -> None:
         """Show a report on training: in the bar, or as one plain line."""
         text, left = summary(values), duration(seconds_left)
-        if self._bar is None:
+        if self._bar.disable:
             self.say(f"step {step}  {text}  {left}")
         else:
-            self._update(self._bar, step, report=text, left=left)
-
-    def _update(self, bar: rich_progress.Progress, step: int, **fields: Any) -> None:
-        bar.update(self._task, completed=step, total=max(self._last_step, step), **fields)
+            self.move(step, report=text, left=left)
 
     def stop(self) -> None:
         """Remove the bar."""
-        if self._bar is not None:
+        if not self._bar.disable:
             self._bar.stop()
-            self._bar = None
 
 
 class _ReportBar(rich_progress.Progress):
