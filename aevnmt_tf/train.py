@@ -33,7 +33,7 @@ def parser() -> command.Parser:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, and say what to do next."""
+    """Train, and print what to do next."""
     if hparams.from_args(args).out_dir is None:
         raise UserError("out_dir is not set: choose a folder for the run with --out_dir RUN.")
     _keep_compiled_code()
@@ -45,11 +45,11 @@ def run(args: argparse.Namespace) -> int:
     if outcome.interrupted:
         return command.INTERRUPTED
     if results is not None:
-        _say_the_end(hp, outcome, results)
+        _print_end(hp, outcome, results)
     return 0
 
 
-def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any]) -> None:
+def _print_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any]) -> None:
     print(f"finished at step {outcome.step}: {outcome.reason}")
     if results["best"]:
         best = results["best"]
@@ -64,7 +64,7 @@ def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any
         next_commands.verb("export", "--model", hp.out_dir, "--export_dir", export_dir),
         next_commands.verb("serve", "--export_dir", export_dir),
     ]
-    if hp.model_type == "vae":  # which has nothing to serve
+    if hp.model_type == "vae":  # there is nothing to serve
         lines = [next_commands.verb("sample", "--model", hp.out_dir, "--num", "5"), lines[1]]
     if hp.language_model:
         lines = [next_commands.verb("score", "--model", hp.out_dir, "--src", "FILE"), lines[1]]
@@ -72,7 +72,7 @@ def _say_the_end(hp: Hparams, outcome: "TrainingOutcome", results: dict[str, Any
 
 
 def _keep_compiled_code() -> None:
-    """Let XLA find again what it compiled in an earlier run on this machine.
+    """Let XLA reuse what it compiled in earlier runs on this machine.
 
     TensorFlow reads the flag when it is imported.
     """
@@ -84,7 +84,7 @@ def _keep_compiled_code() -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return  # a home that cannot be written costs time, not the run
+        return  # without a cache, training is slower to start
     os.environ["TF_XLA_FLAGS"] = f"{flags} --tf_xla_persistent_cache_directory={folder}".strip()
 
 

@@ -246,8 +246,6 @@ ELSEWHERE = {
     "experiments/test_score_tables.py": ("the tables on pages", "experiments/result_pages"),
     "text/test_saved_model.py": ("both tokenizers", "text/tokenizer text/tokenizer_files"),
     "training/test_tensorboard.py": ("every report has them", "training/report_keys"),
-    "training/test_training_loop.py": ("the loop reports", "training/reporting"),
-    "training/test_resume.py": ("a signal saves", "training/signals"),
     "serving/test_export.py": ("the command writes them", "export serving/export_record"),
     "serving/test_signatures.py": ("every signature is exported", "serving/saved_model"),
     "serving/test_batching.py": (

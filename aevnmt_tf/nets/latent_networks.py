@@ -23,7 +23,6 @@ class LatentPart(keras.layers.Layer):
 
     z_size: int
     sides: str = ""  # the sentences it reads: any of "x" and "y"
-    takes_batch_statistics: bool = False  # in training, as batch normalisation does
     is_point: bool = False  # whether all mass is on one point, so that there is no density
 
     @property

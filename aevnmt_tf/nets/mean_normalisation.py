@@ -45,6 +45,7 @@ class MeanNormalisation(keras.layers.Layer):
                 shape=(self.size,),
                 initializer=initializer,
                 trainable=False,
+                aggregation="only_first_replica",  # they are the same on all
             )
 
         self.shift = self.add_weight(name="shift", shape=(self.size,), initializer="zeros")
@@ -55,7 +56,7 @@ class MeanNormalisation(keras.layers.Layer):
         """Return loc [B, Z] normalised.
 
         With `weight` [B], the weight of each row (0 for padding rows), the statistics are those
-        of the batch, and the moving averages are updated. Without it they are the moving
+        of the global batch, and the moving averages are updated. Without it they are the moving
         averages.
         """
         if weight is None:
@@ -74,11 +75,20 @@ class MeanNormalisation(keras.layers.Layer):
 
 
 def _moments(loc: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the weighted mean and variance [Z] over the rows."""
-    total, weight = tf.reduce_sum(weight), weight[:, None]
-    mean = tf.math.divide_no_nan(tf.reduce_sum(weight * loc, axis=0), total)
+    """Return the weighted mean and variance [Z] over the rows of all replicas."""
+    total, weight = sum_over_replicas(tf.reduce_sum(weight)), weight[:, None]
+    sums = sum_over_replicas(tf.reduce_sum(weight * loc, axis=0))
+    mean = tf.math.divide_no_nan(sums, total)
     squares = tf.reduce_sum(weight * tf.math.squared_difference(loc, mean), axis=0)
-    return mean, tf.math.divide_no_nan(squares, total)
+    return mean, tf.math.divide_no_nan(sum_over_replicas(squares), total)
+
+
+def sum_over_replicas(tensors: Any) -> Any:
+    """Return the sum of a nest of tensors over all replicas of the distribution strategy."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return tensors
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
 
 @keras.saving.register_keras_serializable("aevnmt_tf")
@@ -89,8 +99,6 @@ class NormalisedGaussianNetwork(GaussianNetwork):
         mean_scale: the fixed scale.
         **kwargs: as GaussianNetwork.
     """
-
-    takes_batch_statistics = True
 
     def __init__(self, *, mean_scale: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,13 +1,17 @@
-"""What a run keeps: the last checkpoints, the best weights, the average of the last weights.
+"""What a run keeps: the last checkpoints, the best weights, the average of checkpoints.
 
-A checkpoint is a snapshot with the weights, everything else TensorFlow holds (the optimizer,
-the number of updates, a report's running sums) and `state.json` with what Python holds (the
-data position, the random state, the stopping rule's counts, the best scores).
+A checkpoint holds the weights, the rest of TensorFlow's state (the optimizer, counters, a
+report's running sums) and `state.json` with Python's state (the position in the data, the
+random state, early stopping, the best scores).
 """
 
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.storage import run_directory, snapshots
@@ -22,86 +26,93 @@ class Checkpoints:
     Args:
         out_dir: the run's directory.
         model: the model whose weights are kept.
-        trackables: TensorFlow objects that are no weights of the model, by name.
-        keep: how many checkpoints stay (num_keep_ckpts).
-        every: at which multiples of steps they are made, but for the last one before a stop.
+        trackables: TensorFlow objects besides the model's weights, by name.
+        keep: the number of checkpoints to keep.
+        every: checkpoints are made at multiples of this step, and before a stop.
     """
 
-    def __init__(self, out_dir, *, model, trackables, keep, every=1):
-        """Look after `out_dir`; nothing is written yet."""
+    def __init__(
+        self,
+        out_dir: str | os.PathLike[str],
+        *,
+        model: Any,
+        trackables: Mapping[str, Any],
+        keep: int,
+        every: int = 1,
+    ) -> None:
         self.out_dir = Path(out_dir)
         self.folder = self.out_dir / run_directory.CHECKPOINTS
         self.best_folder = self.out_dir / run_directory.BEST
         self.average_folder = self.out_dir / run_directory.AVERAGE
         self._model = model
-        self._trackables = dict(trackables)
+        self._tensorflow_state = tf.train.Checkpoint(**trackables)
         self._keep, self._every = keep, every
 
-    def tidy(self):
-        """Remove what a killed run left half written; only for the process that writes."""
+    def tidy(self) -> None:
+        """Remove what a killed run left half written; only the process that writes may."""
         for folder in (self.folder, self.best_folder, self.average_folder):
             snapshots.clean(folder)
 
-    def save(self, step, state):
-        """Publish a checkpoint of this step and drop the oldest ones; return its folder."""
+    def save(self, step: int, state: dict[str, Any]) -> Path:
+        """Publish a checkpoint of this step and remove the oldest ones; return its folder."""
 
-        def write(folder):
+        def write(folder: Path) -> None:
             run_directory.save_weights(self._model, folder)
-            self._tensorflow_state().write(str(folder / TRAINING))
+            self._tensorflow_state.write(str(folder / TRAINING))
             write_json(folder / run_directory.STATE, {"step": step, **state})
 
         folder = snapshots.publish(self.folder, step=step, write=write)
         snapshots.keep_last(self.folder, self._keep, every=self._every)
         return folder
 
-    def restore(self, *, report=print, set_aside=True):
-        """Restore the newest checkpoint that is whole; return its state, None without one.
+    def restore(
+        self, *, report: Callable[[str], object] = print, set_aside: bool = True
+    ) -> dict[str, Any] | None:
+        """Restore the newest intact checkpoint; return its state, None without checkpoints.
 
-        Args:
-            report: called with a sentence for each damaged checkpoint that is passed over.
-            set_aside: hide the damaged ones; only for the process that writes.
+        Damaged ones are reported and, in the process that writes, set aside.
         """
-        damaged = []
+        damaged: list[Path] = []
         for folder in reversed(run_directory.listing(self.folder)):
             reason = run_directory.damage(folder)
             if reason is None:
                 state = self._read(folder)
-                break
+                for other in damaged if set_aside else ():
+                    snapshots.set_aside(other)
+                return state
             damaged.append(folder)
             report(f"checkpoint {folder} is damaged ({reason}); trying the one before")
-        else:
-            if damaged:
-                raise UserError(
-                    f"every checkpoint in {self.folder} is damaged; choose another out_dir, or"
-                    f" remove {self.out_dir} to start over"
-                )
-            return None
-        if set_aside:
-            for folder in damaged:
-                snapshots.set_aside(folder)
-        return state
+        if damaged:
+            raise UserError(
+                f"every checkpoint in {self.folder} is damaged: choose another out_dir, or"
+                f" remove {self.out_dir} to start over."
+            )
+        return None
 
-    def save_best(self, step, scores):
+    def save_best(self, step: int, scores: dict[str, Any]) -> None:
         """Publish the weights of this step as the best so far."""
-        folder = self._save_weights(self.best_folder, step, {"step": step, **scores})
-        snapshots.keep_only(folder)
+        self._save_weights(self._model, self.best_folder, {"step": step, **scores})
 
-    def save_average(self, number, *, build, evaluate=lambda model: {}):
-        """Publish the mean of the weights of the last checkpoints, unless it is there.
+    def save_average(
+        self,
+        number: int,
+        *,
+        build: Callable[[], Any],
+        evaluate: Callable[[Any], dict[str, Any]] = lambda model: {},
+    ) -> dict[str, Any]:
+        """Publish the average of the last checkpoints, unless it exists already.
 
         Args:
-            number: how many checkpoints enter, fewer where fewer exist.
+            number: how many checkpoints to average, fewer if fewer exist.
             build: returns a new model of the same shape; the one in training stays as it is.
             evaluate: called with that model, returns its scores.
 
         Returns:
-            step, averaged_steps and the scores; None without a checkpoint.
+            step, averaged_steps and the scores.
         """
         listed = run_directory.listing(self.folder)
-        whole = [folder for folder in listed if run_directory.damage(folder) is None]
-        folders = snapshots.regular(whole, every=self._every)[-number:]
-        if not folders:
-            return None
+        intact = [folder for folder in listed if run_directory.damage(folder) is None]
+        folders = snapshots.regular(intact, every=self._every)[-number:]
         steps = [run_directory.step_of(folder) for folder in folders]
         for folder in run_directory.listing(self.average_folder):
             state = run_directory.state(folder)
@@ -114,30 +125,26 @@ class Checkpoints:
             sums = list(map(np.add, sums, model.get_weights()))
         model.set_weights([total / len(folders) for total in sums])
         state = {"step": steps[-1], "averaged_steps": steps, **evaluate(model)}
-        published = self._save_weights(self.average_folder, steps[-1], state, model=model)
-        snapshots.keep_only(published)
+        self._save_weights(model, self.average_folder, state)
         return state
 
-    def _save_weights(self, parent, step, state, *, model=None):
-        def write(folder):
-            run_directory.save_weights(self._model if model is None else model, folder)
+    def _save_weights(self, model: Any, parent: Path, state: dict[str, Any]) -> None:
+        """Publish weights as the only ones in their folder."""
+
+        def write(folder: Path) -> None:
+            run_directory.save_weights(model, folder)
             write_json(folder / run_directory.STATE, state)
 
-        return snapshots.publish(parent, step=step, write=write)
+        snapshots.keep_only(snapshots.publish(parent, step=state["step"], write=write))
 
-    def _read(self, folder):
+    def _read(self, folder: Path) -> dict[str, Any]:
         run_directory.load_weights(self._model, folder)
-        status = self._tensorflow_state().read(str(folder / TRAINING))
+        status = self._tensorflow_state.read(str(folder / TRAINING))
         try:
             status.assert_existing_objects_matched()
-        except AssertionError:  # it lists every variable
+        except AssertionError:  # whose message lists every variable
             raise UserError(
                 f"{folder} does not fit the settings: choose another out_dir, or the optimizer"
-                " and the gradient_accumulation_steps that the run was started with"
+                " and the gradient_accumulation_steps that the run was started with."
             ) from None
         return run_directory.state(folder)
-
-    def _tensorflow_state(self):
-        import tensorflow as tf
-
-        return tf.train.Checkpoint(**self._trackables)

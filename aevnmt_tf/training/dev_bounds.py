@@ -18,10 +18,7 @@ from aevnmt_tf.training.running_sums import Sums
 
 @dataclass
 class Bounds:
-    """What a pass over pairs without translating gives.
-
-    `values` is by report key. The rest is about z, by pair or dimension: None without z.
-    """
+    """Bounds by report key, and about z, by pair or dimension; None without z."""
 
     values: dict[str, float]
     locs: np.ndarray | None = None  # [N, Z]
@@ -37,9 +34,9 @@ class BoundsFunction:
 
     Args:
         model: a model.Aevnmt.
-        samples: how many draws of z for each pair.
-        seed: of the draws, which belong to the pair and not to its place in a batch.
-        loss: what training minimises; called with LossTerms, kl_weight and weight, [B].
+        samples: the number of draws of z per pair.
+        seed: of the draws, which depend on the pair and not on its place in a batch.
+        loss: what training minimises [B]; called with LossTerms, kl_weight and weight.
     """
 
     def __init__(
@@ -65,10 +62,7 @@ class BoundsFunction:
         kl_weight: float = 1.0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> Bounds | None:
-        """Return the Bounds of several EncodedPairs together.
-
-        None where `interrupted()` became true on the way.
-        """
+        """Return the Bounds of several sets together, None if `interrupted()` became true."""
         totals: dict[str, float] = {}
         kl: Any = 0.0
         posteriors: dict[tuple[int, int], np.ndarray] = {}
@@ -92,7 +86,7 @@ class BoundsFunction:
         return Bounds(values, locs=locs, scales=scales, kl_by_dimension=kl / totals["pairs"])
 
     def _rows_in_memory(self, encoded: EncodedPairs, batch_size: int) -> int:
-        """Return the batch size, or as many pairs as one draw's logits leave room for."""
+        """Return the batch size, or fewer pairs if the logits of one draw take too much."""
         if not len(encoded):
             return batch_size
         logits_x = int(encoded.x.lengths.max()) * self._model.emb_x.vocab_size
@@ -104,7 +98,7 @@ class BoundsFunction:
     def _batch(
         self, batch: Batch, num_pairs: int, kl_weight: float
     ) -> tuple[Sums, np.ndarray, np.ndarray]:
-        """Return sums over a batch, the KL's by dimension [Z], and loc and scale [B, 2 Z]."""
+        """Return sums over a batch, the KL per dimension [Z], and loc and scale [B, 2 Z]."""
         draws, posterior = self._draws(batch, tf.constant(num_pairs))
         terms = objective.LossTerms(*(tf.reduce_mean(term, axis=0) for term in draws.terms))
         weight = batch["weight"]

@@ -34,13 +34,7 @@ class DevEvaluation:
     """An evaluation on the development set; the names in `values` start with dev_."""
 
     values: dict[str, Any]
-    bleu: float
-    translations: list[tuple[str, str, str]] = field(
-        default_factory=list
-    )  # source, reference, ours
-    correct: list[tuple[str, str, str]] = field(default_factory=list)  # some that are equal to
-    wrong: list[tuple[str, str, str]] = field(default_factory=list)  # their reference, or not
-    num_correct: int = 0
+    translations: list[tuple[str, str, str]]  # source, reference, translation
     prior_samples: list[tuple[str, str]] = field(default_factory=list)  # source, target
     attention: list[np.ndarray] = field(default_factory=list)  # [height, width, 3] uint8
     kl_by_dimension: np.ndarray | None = None  # [Z]
@@ -48,49 +42,43 @@ class DevEvaluation:
 
 
 def score_names(hp: Hparams) -> tuple[str, ...]:
-    """Return the scores of an evaluation: BLEU, chrF and what the setting `metrics` adds."""
+    """Return the scores of an evaluation: BLEU, chrF and those of the setting `metrics`."""
     names = dict.fromkeys(("bleu", "chrf", *hp.metrics))
     return tuple(name for name in names if name != OTHER_Z)
 
 
 class DevEvaluator:
-    """The evaluation of a model on dev; several sets count as one, and each alone.
-
-    Args:
-        prepared: a data.corpus_preparation.Prepared, whose settings name the development set.
-        model: the model in training.
-    """
+    """Evaluates a model on the development set; several sets as one, and BLEU of each set."""
 
     def __init__(self, prepared: Prepared, *, model: Aevnmt) -> None:
         hp = prepared.hp
         self._hp = hp
         self._prefixes = prefixes(hp.dev_prefix)
         languages = {"src": hp.src, "tgt": hp.tgt}
-        tokenizers = {
-            "x_tokenizer": prepared.x_tokenizer,
-            "y_tokenizer": prepared.y_tokenizer,
-        }
+        x_tokenizer, y_tokenizer = prepared.x_tokenizer, prepared.y_tokenizer
         # What the model reads, and what people read: they differ after the Moses pipeline.
-        read = [read_pairs(prefix, **languages) for prefix in self._prefixes]
-        self._encoded = [encode_pairs(pairs, **tokenizers) for pairs in read]
-        raw = [read_pairs(prefix, **languages) for prefix in prepared.raw["dev"]]
-        # Translations have no subwords, so references must not have them either.
-        references = [subwords.join((y for _, y in pairs), hp.subword_option) for pairs in raw]
-        self._pairs = [
-            list(zip((x for x, _ in pairs), joined, strict=True))
-            for pairs, joined in zip(raw, references, strict=True)
-        ]
+        self._encoded = []
+        for prefix in self._prefixes:
+            pairs = read_pairs(prefix, **languages)
+            tokenizers = {"x_tokenizer": x_tokenizer, "y_tokenizer": y_tokenizer}
+            self._encoded.append(encode_pairs(pairs, **tokenizers))
+        self._pairs = []
+        for prefix in prepared.raw["dev"]:
+            pairs = read_pairs(prefix, **languages)
+            # Translations have no subwords, so references must not have them either.
+            references = subwords.join((y for _, y in pairs), hp.subword_option)
+            self._pairs.append([(x, y) for (x, _), y in zip(pairs, references, strict=True)])
         if not any(self._pairs):
             raise UserError(f"the development set {', '.join(self._prefixes)} is empty.")
         self._bounds = BoundsFunction(
             model, samples=hp.iw_samples, seed=hp.random_seed, loss=train_step.objective_of(hp)
         )
         self._translator = Translator(
-            Graph(model, prepared.x_tokenizer, prepared.y_tokenizer, hp),
+            Graph(model, x_tokenizer, y_tokenizer, hp),
             x_moses=prepared.x_moses,
             y_moses=prepared.y_moses,
         )
-        # The best translation, found by search: a random one would make checks a lottery.
+        # Search, never sampling: random translations would make early stopping random.
         self._decoding = Decoding.of(
             hp, search="beam" if hp.beam_width else "greedy", n_best=1, z="mean"
         )
@@ -98,7 +86,7 @@ class DevEvaluator:
     def __call__(
         self, step: int, interrupted: Callable[[], bool] = lambda: False
     ) -> DevEvaluation | None:
-        """Return the DevEvaluation, None where `interrupted()` became true on the way."""
+        """Return the DevEvaluation, None if `interrupted()` became true on the way."""
         bounds = self._bounds(
             self._encoded,
             batch_size=self._hp.batch_size,
@@ -128,16 +116,14 @@ class DevEvaluator:
         pairs = sum(self._pairs, start=[])
         lines = sum(translated, start=[])
         rows = [(*pair, line) for pair, line in zip(pairs, lines, strict=True)]
-        correct = [row for row in rows if row[1] == row[2]]
-        attended = [] if self._translator.model.decoder is None else pairs[:SHOWN]
+        model, samples = self._translator.model, []
+        attended = [] if model.decoder is None else pairs[:SHOWN]
+        if model.source_lm is not None:
+            samples = self._translator.sample(SHOWN, seed=self._hp.random_seed)
         return DevEvaluation(
             values=values,
-            bleu=values["dev_bleu"],
-            translations=rows[:SHOWN],
-            correct=correct[:SHOWN],
-            wrong=[row for row in rows if row[1] != row[2]][:SHOWN],
-            num_correct=len(correct),
-            prior_samples=self._prior_samples(),
+            translations=rows,
+            prior_samples=samples,
             attention=self._attention([source for source, _ in attended]),
             kl_by_dimension=bounds.kl_by_dimension,
             projection=self._projection(bounds.locs),
@@ -146,9 +132,9 @@ class DevEvaluator:
     def _translate(
         self, interrupted: Callable[[], bool], *, other_z: bool = False
     ) -> list[list[str]] | None:
-        """Return the translations of each set, None where `interrupted()` became true.
+        """Return the translations of each set, None if `interrupted()` became true.
 
-        With `other_z` each sentence has the z of another one.
+        With `other_z`, each sentence gets the z of another one.
         """
         translated: list[list[str]] = []
         for pairs in self._pairs:
@@ -176,11 +162,6 @@ class DevEvaluator:
                 alone = metrics.score(translated[number], references[number], names=("bleu",))
                 values[f"dev_bleu_{number}_{Path(prefix).name}"] = alone["bleu"].value
         return values
-
-    def _prior_samples(self) -> list[tuple[str, str]]:
-        if self._translator.model.source_lm is None:
-            return []
-        return self._translator.sample(SHOWN, seed=self._hp.random_seed)
 
     def _attention(self, sources: list[str]) -> list[np.ndarray]:
         if not extras.is_installed("matplotlib"):
@@ -217,7 +198,7 @@ class DevEvaluator:
         return {"vectors": locs[some], "metadata": metadata}
 
     def _registers(self) -> list[str]:
-        """Return the register of each sentence, which the demo corpus alone has."""
+        """Return the register of each sentence, which only the demo corpus has."""
         found: list[str] = []
         for prefix, pairs in zip(self._prefixes, self._pairs, strict=True):
             path = Path(f"{prefix}.{demo_corpus.REGISTER}")
@@ -229,5 +210,5 @@ class DevEvaluator:
 
 
 def _some_of(locs: np.ndarray) -> slice:
-    """Return every n-th sentence, at most MOST of them; each corpus has its share."""
+    """Return every n-th sentence, at most MOST of them, so that each corpus has its share."""
     return slice(None, None, -(-len(locs) // MOST))

@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent import futures
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +21,7 @@ ADVICE = (
     ' "index": 0}} in each process, with an index of its own.'
 )
 
-# Errors of this process, such as too little memory, unless they speak of others.
+# Errors of this process, such as too little memory, unless they mention other workers.
 _OWN = (
     tf.errors.ResourceExhaustedError,
     tf.errors.InvalidArgumentError,
@@ -30,27 +29,26 @@ _OWN = (
     tf.errors.OutOfRangeError,
     tf.errors.UnimplementedError,
 )
-PATIENCE = 30.0  # seconds to wait for the name of a worker that is lost
+PATIENCE = 30.0  # seconds to wait for the name of a lost worker
 SILENCE = 10.0  # seconds after which a server that does not answer is lost
-_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
-    [0, 0, 0, 4, 0, 0, 0, 0, 0]
-)  # RFC 9113
+# The first bytes of an HTTP/2 client, with an empty SETTINGS frame (RFC 9113).
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
 def choose(distribute: str) -> tf.distribute.Strategy:
-    """Return the strategy that the setting `distribute` asks for.
+    """Return the strategy of the setting `distribute`.
 
-    auto takes several workers where TF_CONFIG names them, all GPUs where there are two or
-    more, and one device otherwise.
+    auto uses the workers of TF_CONFIG if there are several, else all GPUs if there are several,
+    else one device.
     """
     if distribute == "auto":
-        if len(_workers(_config())) > 1:
+        if len(_workers()) > 1:
             distribute = "multi_worker"
         else:
             gpus = tf.config.list_logical_devices("GPU")
             distribute = "mirrored" if len(gpus) > 1 else "none"
     if distribute == "multi_worker":
-        if not _workers(_config()):
+        if not _workers():
             raise UserError(
                 f"distribute is multi_worker, but TF_CONFIG names no workers: {ADVICE}"
             )
@@ -62,83 +60,74 @@ def choose(distribute: str) -> tf.distribute.Strategy:
 
 
 def num_workers(strategy: tf.distribute.Strategy) -> int:
-    """Return how many processes share the strategy, whatever else TF_CONFIG names."""
-    resolver = strategy.cluster_resolver  # None but for a strategy of several processes
+    """Return how many processes share the strategy, whatever TF_CONFIG names."""
+    resolver = strategy.cluster_resolver  # None unless the strategy has several processes
     return 1 if resolver is None else resolver.cluster_spec().num_tasks("worker")
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Return whether this process is the one that writes: the first worker, or the only one."""
+    """Return whether this process, the first or only worker, is the one that writes."""
     return num_workers(strategy) < 2 or strategy.cluster_resolver.task_id == 0
 
 
-def _config() -> dict[str, Any]:
-    """Return what TF_CONFIG holds, as far as it concerns workers checked."""
+def _workers() -> list[str]:
+    """Return the workers that TF_CONFIG names, after checking it."""
     try:
         config = json.loads(os.environ.get("TF_CONFIG") or "{}")
     except ValueError as error:
-        raise UserError(f"TF_CONFIG is not JSON: {error}") from None
+        raise UserError(f"TF_CONFIG is not JSON: {error}.") from None
     if not isinstance(config, dict):
         raise UserError(f"TF_CONFIG is not a JSON object: {ADVICE}")
-    if not isinstance(config.get("cluster", {}), dict):
+    cluster, task = config.get("cluster", {}), config.get("task")
+    if not isinstance(cluster, dict):
         raise UserError(f"cluster in TF_CONFIG is not a JSON object: {ADVICE}")
-    workers = _workers(config)
+    workers = cluster.get("worker", [])
     if not isinstance(workers, list) or not all(isinstance(one, str) for one in workers):
         raise UserError(f"worker in TF_CONFIG is not a list of addresses: {ADVICE}")
-    if workers:
-        _check_task(config.get("task"), workers)
-    return config
-
-
-def _workers(config: dict[str, Any]) -> list[str]:
-    return config.get("cluster", {}).get("worker", [])
-
-
-def _check_task(task: Any, workers: list[str]) -> None:
+    if not workers:
+        return []
     if not isinstance(task, dict) or not {"type", "index"} <= task.keys():
         raise UserError(f"TF_CONFIG names workers, but no task of this process: {ADVICE}")
     if task["type"] != "worker":
         raise UserError(
-            f"the task's type in TF_CONFIG is {task['type']!r}, but every process is a worker"
-            f" here, the first one is the chief: {ADVICE}"
+            f"the task's type in TF_CONFIG is {task['type']!r}, but every process must be a"
+            f" worker, and worker 0 is the chief: {ADVICE}"
         )
     if type(task["index"]) is not int or not 0 <= task["index"] < len(workers):
         raise UserError(
-            f"the task's index in TF_CONFIG is {task['index']!r}, but it has to be a number"
-            f" from 0 to {len(workers) - 1}, as it names {len(workers)} worker(s)."
+            f"the task's index in TF_CONFIG is {task['index']!r}, but it must be a number"
+            f" from 0 to {len(workers) - 1}, because there are {len(workers)} worker(s)."
         )
+    return workers
 
 
 def batches(
     strategy: tf.distribute.Strategy, data: TrainingData, *, first_step: int
 ) -> tf.distribute.DistributedDataset:
-    """Return the dataset of each replica's part of every global batch, from a step on."""
+    """Return a dataset of each replica's part of every global batch, starting at a step."""
     replicas = strategy.num_replicas_in_sync
 
     def of_worker(context: tf.distribute.InputContext) -> tf.data.Dataset:
         local = replicas // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        dataset = data.dataset(
-            first_step=first_step,
-            num_shards=replicas,
-            shard=[first + number for number in range(local)],
-        )
+        shards = list(range(first, first + local))
+        dataset = data.dataset(first_step=first_step, num_shards=replicas, shard=shards)
         return dataset if data.batch_size % replicas == 0 else dataset.map(in_range)
 
     def in_range(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # Fillers that make the parts equal have rows beyond the batch, for which no noise is
-        # drawn. Their weight is 0, so that any row's noise will do.
+        # Fillers that make the parts equal have rows beyond the batch, for which there is no
+        # noise. Their weight is 0, so the noise of any row will do.
         return {**batch, "row": tf.minimum(batch["row"], data.batch_size - 1)}
 
     return strategy.distribute_datasets_from_function(of_worker)
 
 
 @contextlib.contextmanager
-def sentences(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turn the loss of another process of the strategy into one sentence that names it.
+def lost_workers_explained(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Turn the loss of another worker into a UserError that names it.
 
-    TensorFlow's coordination service notices it: within seconds where a process has ended, and
-    after some missed heartbeats where it does not answer.
+    TensorFlow's coordination service notices a process that has ended within seconds, and one
+    that does not answer after some missed heartbeats.
     """
     try:
         yield
@@ -147,7 +136,7 @@ def sentences(strategy: tf.distribute.Strategy) -> Iterator[None]:
             raise
         raise UserError(
             f"{_lost(strategy)} has ended or does not answer; the newest"
-            " checkpoint is whole: start all processes again to resume."
+            " checkpoint is intact: start all processes again to resume."
         ) from error
 
 
@@ -155,7 +144,7 @@ def _is_about_workers(error: tf.errors.OpError) -> bool:
     certain = (tf.errors.UnavailableError, tf.errors.AbortedError)
     if isinstance(error, certain + (tf.errors.DeadlineExceededError,)):
         return True
-    # Every error of a cluster names the device, /job:worker/replica:0/task:0, where it came up.
+    # Every error in a cluster names its device, /job:worker/replica:0/task:0.
     words = "collective op|coordination|heartbeat|peer|socket"
     if not isinstance(error, _OWN):
         words += "|collective|/task:"
@@ -198,7 +187,7 @@ def _answers(address: str) -> bool:
 
 @contextlib.contextmanager
 def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Run the block in the chief, and then in the other processes; all must ask."""
+    """Run the block in the chief, then in the other processes; all must call this."""
     agreement = Agreement(strategy)
     if not is_chief(strategy):
         agreement.any(False)
@@ -208,7 +197,10 @@ def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 class Agreement:
-    """The way in which processes take one decision; with one process it costs nothing."""
+    """How processes make one decision; with one process it costs nothing.
+
+    Every process must call each method.
+    """
 
     def __init__(self, strategy: tf.distribute.Strategy) -> None:
         self._strategy = strategy
@@ -217,47 +209,47 @@ class Agreement:
 
         @tf.function
         def total(value: tf.Tensor) -> tf.Tensor:
-            # Of one tensor for all its replicas, a process would add up only one.
+            # A process would add up a single tensor only once for all of its replicas.
             values = strategy.run(tf.identity, args=(value,))
             return strategy.reduce(tf.distribute.ReduceOp.SUM, values, axis=None)
 
         self._total = total
 
     def gather(self, value: float) -> list[float]:
-        """Return the number of each process; all must ask."""
+        """Return the number of each process."""
         if not self.several:
             return [float(value)]
         own = np.zeros(self._num_workers)
         own[self._strategy.cluster_resolver.task_id] = value
         replicas = self._strategy.num_replicas_in_sync // self._num_workers
-        with sentences(self._strategy):
+        with lost_workers_explained(self._strategy):
             return list(self._total(tf.constant(own, tf.float64)).numpy() / replicas)
 
     def any(self, flag: bool) -> bool:
-        """Return whether the flag is true in at least one process; all must ask."""
+        """Return whether the flag is true in at least one process."""
         return any(self.gather(flag))
 
     def from_chief(self, value: float) -> float:
-        """Return the chief's number in every process; all must ask."""
+        """Return the chief's number in every process."""
         return self.gather(value)[0]
 
     def refuse_different_text(self, digests: Iterable[str]) -> None:
-        """Raise a UserError in every process where they have not read the same files."""
+        """Raise a UserError in every process if they have not read the same files."""
         if len(set(self.gather(zlib.crc32(" ".join(digests).encode())))) > 1:
             raise UserError(
                 "the workers do not read the same training text: give all of them the same"
-                " files, best on a disk that they share."
+                " files, for example on a shared disk."
             )
 
-    def refuse_different_starts(self, step: int, variables: Iterable[tf.Variable]) -> None:
-        """Raise a UserError in every process where they do not start from the same state.
+    def refuse_different_starts(self, step: int, variables: Iterable[tf.Variable] = ()) -> None:
+        """Raise a UserError in every process if they do not start from the same state.
 
-        Each restores from what it sees of out_dir: a disk of its own, or an old listing of a
-        network disk, would make them add up gradients of different weights.
+        Each process restores what it sees in out_dir. With a disk of its own, or an outdated
+        listing of a network disk, the gradients of different weights would be added up.
 
         Args:
             step: where this process starts.
-            variables: all that it has restored.
+            variables: what it has restored.
         """
         if not self.several:
             return
@@ -273,5 +265,5 @@ class Agreement:
         ]
         raise UserError(
             f"the workers do not start from the same checkpoint: {', '.join(found)}; give all"
-            " of them the same out_dir, on a disk that they share, and start them again."
+            " of them the same out_dir on a shared disk, and start them again."
         )

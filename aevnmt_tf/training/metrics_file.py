@@ -1,25 +1,26 @@
-"""metrics.jsonl: one JSON line a report, never a line of a future that did not happen."""
+"""metrics.jsonl: one JSON line per report; reports that a resumed run repeats are removed."""
 
 import json
 import math
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from aevnmt_tf.storage import atomic_writes, disk_errors
 
 
 class MetricsFile:
-    """Appends lines to metrics.jsonl; on resume it is cut back."""
+    """Appends lines to metrics.jsonl and cuts it back on resume."""
 
-    def __init__(self, path):
-        """Name the file; it is written from the first `append` on."""
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._waiting = []  # lines that the disk has not taken yet
+        self._waiting: list[str] = []  # lines that are not on the disk yet
 
-    def append(self, values):
+    def append(self, values: Mapping[str, Any]) -> None:
         """Write one line and flush it. Values that are not finite become null.
 
-        A line that cannot be written is kept for the next time.
+        A line that cannot be written is kept and written with the next one.
         """
         line = json.dumps({key: _json_value(value) for key, value in values.items()})
         self._waiting.append(f"{line}\n")
@@ -32,27 +33,19 @@ class MetricsFile:
                     rest = rest[file.write(rest) :]
                 os.fsync(file.fileno())
             except OSError:
-                os.truncate(self.path, good)  # a part of a line would spoil the next one
+                os.truncate(self.path, good)  # part of a line would spoil the next one
                 raise
         self._waiting = []
 
-    def read(self):
-        """Return the lines as dicts.
-
-        What is no object with a step is left out: a line that a kill cut short, or that
-        somebody else has written.
-        """
+    def read(self) -> list[dict[str, Any]]:
+        """Return the lines as dicts, without lines that are torn or not ours."""
         text = "".join(self._waiting)
         if self.path.exists():
             text = self.path.read_text(encoding="utf-8", errors="replace") + text
         return [line for line in map(_parsed, text.split("\n")) if line is not None]
 
-    def cut_back(self, stays):
-        """Remove the lines that will be written again, and those that `read` leaves out.
-
-        Args:
-            stays: called with a line as a dict, returns whether it stays.
-        """
+    def cut_back(self, stays: Callable[[dict[str, Any]], bool]) -> None:
+        """Keep the lines for which `stays` is true, and remove those that `read` leaves out."""
         if not self.path.exists():
             return
         kept = [line for line in self.read() if stays(line)]
@@ -60,8 +53,8 @@ class MetricsFile:
         atomic_writes.write(self.path, text)
 
 
-def _parsed(text):
-    """Return a line as a dict, None where it is none of ours."""
+def _parsed(text: str) -> dict[str, Any] | None:
+    """Return a line as a dict, None if it is not an object with a step."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError):
@@ -70,7 +63,7 @@ def _parsed(text):
     return line if isinstance(step, int) and not isinstance(step, bool) else None
 
 
-def _json_value(value):
+def _json_value(value: Any) -> Any:
     if isinstance(value, str | bool | int) or value is None:
         return value
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
 """MODEL_CARD.md: what a trained model is, what it was trained on and how good it is.
 
-The card is written from the files of a run alone, so that `train` and `export` write the same.
+The card depends on the files of a run alone, so `train` and `export` write the same one.
 """
 
 import os
@@ -28,18 +28,16 @@ def text(runs: Sequence[str | os.PathLike[str]], *, usage: str) -> str:
     settings = [hparams.load(run_directory.settings_file(run)) for run in runs]
     first = settings[0]
     kind = first.model_type if len(runs) == 1 else f"ensemble of {len(runs)}"
-    title = f"{kind}, {first.src} to {first.tgt}"
-    head = [
-        "---",
-        f"license: {first.license or 'unknown'}",
-        f"language: [{first.src}, {first.tgt}]",
-        f"tags: [translation, {first.model_type}]",
-        "library_name: aevnmt_tf",
-        "---",
-        "",
-        f"# Translation model: {title}",
-    ]
-    parts = ["\n".join(head), "## How to load it\n\n" + usage]
+    head = (
+        "---\n"
+        f"license: {first.license or 'unknown'}\n"
+        f"language: [{first.src}, {first.tgt}]\n"
+        f"tags: [translation, {first.model_type}]\n"
+        "library_name: aevnmt_tf\n"
+        "---\n\n"
+        f"# Translation model: {kind}, {first.src} to {first.tgt}"
+    )
+    parts = [head, "## How to load it\n\n" + usage]
     for run, hp in zip(runs, settings, strict=True):
         name = Path(run).resolve().name
         parts.append(f"## {'The model' if len(runs) == 1 else name}\n\n{hp.note or name}")
@@ -49,15 +47,8 @@ def text(runs: Sequence[str | os.PathLike[str]], *, usage: str) -> str:
 
 def usage_of_run(run: str | os.PathLike[str]) -> str:
     """Return how to load a run from the shell and from Python."""
-    return (
-        "```bash\n"
-        f"aevnmt translate --model {run}\n"
-        "```\n\n"
-        "```python\n"
-        "import aevnmt_tf\n\n"
-        f'model = aevnmt_tf.load("{run}")\n'
-        "```"
-    )
+    shell = f"```bash\naevnmt translate --model {run}\n```"
+    return f'{shell}\n\n```python\nimport aevnmt_tf\n\nmodel = aevnmt_tf.load("{run}")\n```'
 
 
 def _sections(run: Path, hp: Hparams) -> list[str]:
@@ -77,7 +68,7 @@ def _data(hp: Hparams, counts: list[dict[str, Any]]) -> str:
         name = "/".join(Path(one["name"]).parts[-2:])
         rows.append((name, f"{one['read']:,}", f"{one['kept']:,}"))
     if hp.train_prefix is None:
-        about = "The demo corpus of aevnmt_tf, whose sentences a grammar makes."
+        about = "The demo corpus of aevnmt_tf, which a grammar generates."
         return f"{about}\n\n{_table(rows)}"
     sets = [name for name in ("dev_prefix", "test_prefix") if getattr(hp, name)]
     others = "\n".join(f"- `{name}`: {getattr(hp, name)}" for name in sets)
@@ -106,24 +97,24 @@ def _training(results: dict[str, Any]) -> str:
     if "step" not in results:
         return "Training has not ended."
     machine, versions = results.get("machine", {}), results.get("versions", {})
-    rows = [("", "")]
-    rows.append(("updates", f"{results['step']:,} ({results.get('reason')})"))
-    rows.append(("seed", str(results.get("seed"))))
-    rows.append(("time", f"{results.get('wall_time_seconds', 0) / 60:.0f} minutes"))
-    rows.append(("machine", f"{machine.get('cores')} cores, {machine.get('processor')}"))
-    rows.append(("versions", ", ".join(f"{name} {value}" for name, value in versions.items())))
-    return _table(rows)
+    return _table(
+        [
+            ("", ""),
+            ("updates", f"{results['step']:,} ({results.get('reason')})"),
+            ("seed", str(results.get("seed"))),
+            ("time", f"{results.get('wall_time_seconds', 0) / 60:.0f} minutes"),
+            ("machine", f"{machine.get('cores')} cores, {machine.get('processor')}"),
+            ("versions", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ]
+    )
 
 
 def _changed(hp: Hparams) -> str:
     usual = hparams.load().to_dict()
-    changed = {name: value for name, value in hp.to_dict().items() if value != usual[name]}
     rows = [("setting", "value", "default")]
-    rows += [
-        (f"`{name}`", str(value), str(usual[name]))
-        for name, value in changed.items()
-        if name not in _PATHS
-    ]
+    for name, value in hp.to_dict().items():
+        if value != usual[name] and name not in _PATHS:
+            rows.append((f"`{name}`", str(value), str(usual[name])))
     return _table(rows)
 
 

@@ -1,4 +1,4 @@
-"""The running sums of a report, kept in TensorFlow so that a step never waits for Python."""
+"""The running sums of a report, kept in TensorFlow so that no step waits for Python."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -11,21 +11,9 @@ from aevnmt_tf.training import report_keys
 
 Sums = dict[str, tf.Tensor]
 
-# The order is that of a checkpoint's vector.
-SUMMED = (
-    "loss",
-    "nll_x",
-    "nll_y",
-    "kl",
-    "r_divergence",
-    "pairs",
-    "x_tokens",
-    "y_tokens",
-    "correct_x",
-    "correct_y",
-    "gradient_norm",
-)
-# The same for what only some models have: they follow where the report has their key.
+# In the order of a checkpoint's vector. Terms that only some models have follow the others.
+TERMS = ("loss", "nll_x", "nll_y", "kl", "r_divergence")
+SUMMED = TERMS + ("pairs", "x_tokens", "y_tokens", "correct_x", "correct_y", "gradient_norm")
 SUMMED_IF_THERE = ("bow_x", "bow_y", "consistency")
 LATEST = ("kl_weight", "learning_rate")
 
@@ -33,8 +21,7 @@ LATEST = ("kl_weight", "learning_rate")
 class RunningSums(tf.Module):
     """Sums over the batches since the last report; every variable is part of a checkpoint.
 
-    Args:
-        names: the report keys that the model has.
+    `names` are the report keys that the model has.
     """
 
     def __init__(self, names: Collection[str] = frozenset(report_keys.KEYS)):
@@ -50,12 +37,12 @@ class RunningSums(tf.Module):
     def add(
         self, results: Mapping[str, tf.Tensor], *, completes: bool | tf.Tensor = True
     ) -> None:
-        """Add the results of one batch; a batch that was skipped adds to nothing else.
+        """Add the results of one batch; a skipped batch is only counted.
 
         Args:
             results: what TrainableAevnmt.train_on returns.
-            completes: whether the batch completes an update. Where that batch is skipped, the
-                update is left out: bad_in_a_row counts these.
+            completes: whether the batch completes an update, which is left out if this batch is
+                skipped; bad_in_a_row counts such updates.
         """
         skipped = results["skipped"] > 0.5
         bad, good = tf.cast(skipped, tf.int64), tf.cast(~skipped, tf.int64)
@@ -79,7 +66,7 @@ class RunningSums(tf.Module):
         return {**means(sums, self._names), **latest, "pairs": sums["pairs"]}
 
     def reset(self) -> None:
-        """Forget the report; the count of bad updates in a row goes on."""
+        """Start the next report; the count of bad updates in a row continues."""
         self.sums.assign(tf.zeros_like(self.sums))
         self.good.assign(0)
         self.skipped.assign(0)
@@ -87,9 +74,9 @@ class RunningSums(tf.Module):
 
 
 def means(sums: Mapping[str, float], names: Collection[str]) -> dict[str, float]:
-    """Return those of the report keys that follow from sums over pairs."""
+    """Return the report keys that follow from sums over pairs."""
     pairs = sums["pairs"] or math.nan
-    terms = ("loss", "nll_x", "nll_y", "kl", "r_divergence", *SUMMED_IF_THERE, "iw_log_pxy")
+    terms = (*TERMS, *SUMMED_IF_THERE, "iw_log_pxy")
     report = {name: sums[name] / pairs for name in terms if name in sums}
     report["elbo"] = -(report["nll_x"] + report["nll_y"] + report["kl"])
     for side in ("x", "y"):
@@ -104,17 +91,10 @@ def means(sums: Mapping[str, float], names: Collection[str]) -> dict[str, float]
 def sums_of(batch: Batch, terms: LossTerms, loss: tf.Tensor) -> Sums:
     """Return weighted sums over a batch: nats of each term, pairs, tokens, correct words."""
     weight = batch["weight"]
-    values = {
+    same = ("nll_x", "nll_y", "r_divergence", "bow_x", "bow_y", "consistency")
+    values = {name: getattr(terms, name) for name in (*same, "correct_x", "correct_y")} | {
         "loss": loss,
-        "nll_x": terms.nll_x,
-        "nll_y": terms.nll_y,
         "kl": tf.reduce_sum(terms.kl, axis=-1),
-        "r_divergence": terms.r_divergence,
-        "bow_x": terms.bow_x,
-        "bow_y": terms.bow_y,
-        "consistency": terms.consistency,
-        "correct_x": terms.correct_x,
-        "correct_y": terms.correct_y,
         "x_tokens": tf.cast(batch["x_len"], tf.float32),
         "y_tokens": tf.cast(batch["y_len"], tf.float32),
         "pairs": tf.ones_like(weight),

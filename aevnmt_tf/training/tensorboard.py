@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from aevnmt_tf import hparams
@@ -15,21 +14,20 @@ from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.plots import projector
 from aevnmt_tf.storage import disk_errors
 from aevnmt_tf.training import report_keys
+from aevnmt_tf.training.dev_evaluation import SHOWN, DevEvaluation
 from aevnmt_tf.training.report_keys import Values
-
-Rows = Sequence[tuple[str, ...]]
 
 
 class TensorBoard:
     """The event files in a folder's train/ and dev/.
 
-    Args:
-        folder: where to.
-        first_steps: {"train": step, "dev": step} where a process begins. TensorBoard no longer
-            shows what others before it wrote of these steps and later ones.
+    The settings and z are in dev/ as well: TensorBoard looks for the scores of the HPARAMS tab
+    in the same run, and for the projector's files in the folder of a run.
 
-    The settings and z are in dev/, too: TensorBoard looks for the scores of the HPARAMS tab in
-    the same run, and for the projector's files in the folder of a run.
+    Args:
+        folder: where to write.
+        first_steps: {"train": step, "dev": step} where this process begins. TensorBoard hides
+            what earlier processes wrote about these and later steps.
     """
 
     def __init__(
@@ -64,47 +62,31 @@ class TensorBoard:
             api.hparams(shown)
 
     def scalars(self, step: int, values: Values) -> None:
-        """Write a report of training, or an evaluation: its keys start with dev_."""
-        is_dev = any(name.startswith("dev_") for name in values)
-        with self._writing(self._dev if is_dev else self._train, step):
-            for name, value in values.items():
-                if isinstance(value, int | float):
-                    for tag in report_keys.tags(name):
-                        tf.summary.scalar(tag, float(value))
+        """Write a report on training."""
+        with self._writing(self._train, step):
+            _write_scalars(values)
 
-    def warning(self, step: int, sentence: str) -> None:
+    def evaluation(self, step: int, evaluation: DevEvaluation) -> None:
+        """Write an evaluation: scores, histogram, images, texts, and z for the projector."""
+        with self._writing(self._dev, step):
+            if evaluation.kl_by_dimension is not None:
+                tf.summary.histogram("latent/kl_by_dimension", evaluation.kl_by_dimension)
+            for number, image in enumerate(evaluation.attention):
+                tf.summary.image(f"translations/attention_{number}", image[None])
+            columns = ("source", "reference", "translation")
+            _write_table("translations", columns, evaluation.translations[:SHOWN])
+            if evaluation.prior_samples:
+                _write_table(
+                    "samples_from_the_prior", ("source", "target"), evaluation.prior_samples
+                )
+            if evaluation.projection is not None:
+                projector.write(self._folder / "dev", **evaluation.projection)
+            _write_scalars(evaluation.values)
+
+    def warning(self, step: int, text: str) -> None:
         """Show a warning among the texts."""
         with self._writing(self._dev, step):
-            tf.summary.text("warnings", sentence)
-
-    def kl_by_dimension(self, step: int, kl: np.ndarray) -> None:
-        """Write a histogram of the mean KL of each dimension of z: [Z]."""
-        with self._writing(self._dev, step):
-            tf.summary.histogram("latent/kl_by_dimension", kl)
-
-    def attention(self, step: int, images: Sequence[np.ndarray]) -> None:
-        """Write attention images: a list of [height, width, 3] uint8 arrays."""
-        with self._writing(self._dev, step):
-            for number, image in enumerate(images):
-                tf.summary.image(f"translations/attention_{number}", image[None])
-
-    def projection(self, projection: dict[str, Any]) -> None:
-        """Show z in the projector: keyword arguments of plots.projector.write."""
-        with disk_errors.explained(f"write {self._folder}"):
-            projector.write(self._folder / "dev", **projection)
-
-    def translations(self, step: int, rows: Rows) -> None:
-        """Write translations: rows of (source, reference, translation)."""
-        self._table(step, "translations", ("source", "reference", "translation"), rows)
-
-    def prior_samples(self, step: int, rows: Rows) -> None:
-        """Write sentence pairs sampled from the prior: rows of (source, target)."""
-        self._table(step, "samples_from_the_prior", ("source", "target"), rows)
-
-    def _table(self, step: int, name: str, header: Sequence[str], rows: Rows) -> None:
-        table = tables.markdown(header, [list(map(str, row)) for row in rows])
-        with self._writing(self._dev, step):
-            tf.summary.text(name, table)
+            tf.summary.text("warnings", text)
 
     def close(self) -> None:
         """Flush and close the files."""
@@ -114,15 +96,26 @@ class TensorBoard:
 
     @contextlib.contextmanager
     def _writing(self, writer: tf.summary.SummaryWriter, step: int) -> Iterator[None]:
-        """Write what the block shows of a step; TensorFlow may do so at any moment."""
+        """Write what the block shows of a step; TensorFlow may write at any moment."""
         with disk_errors.explained(f"write {self._folder}"):
             with writer.as_default(step):
                 yield
             writer.flush()
 
 
+def _write_scalars(values: Values) -> None:
+    for name, value in values.items():
+        if isinstance(value, int | float):
+            for tag in report_keys.tags(name):
+                tf.summary.scalar(tag, float(value))
+
+
+def _write_table(name: str, header: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    tf.summary.text(name, tables.markdown(header, rows))
+
+
 def _mark_changed(config: Any, changed: set[str]) -> None:
-    """Mark settings as different in a summary of the HPARAMS tab, which lists those first."""
+    """Mark settings as changed, so that the HPARAMS tab lists them first."""
     from tensorboard.plugins.hparams import plugin_data_pb2
 
     data = config.value[0].metadata.plugin_data
@@ -133,10 +126,7 @@ def _mark_changed(config: Any, changed: set[str]) -> None:
 
 
 def _mark_start(step: int, folder: Path) -> None:
-    """Write TensorBoard's own mark of a start: a later one hides older events from its step on.
-
-    TensorBoard reads the files of a folder in the order of their names.
-    """
+    """Write TensorBoard's mark of a start, which hides older events from its step on."""
     folder.mkdir(exist_ok=True)
     now = time.time()
     start = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)
@@ -144,7 +134,8 @@ def _mark_start(step: int, folder: Path) -> None:
         tf.compat.v1.Event(wall_time=now, file_version="brain.Event:2"),
         tf.compat.v1.Event(wall_time=now, step=step, session_log=start),
     )
-    # Before the files of this process, whose names go on with the machine's.
+    # TensorBoard reads files by name: this one comes before those of this process, whose names
+    # continue with that of the machine.
     with tf.io.TFRecordWriter(str(folder / f"events.out.tfevents.{int(now)}.0")) as file:
         for event in events:
             file.write(event.SerializeToString())

@@ -1,9 +1,8 @@
-"""What training says: a progress bar on a terminal, one plain line a report elsewhere."""
+"""What training prints: a progress bar on a terminal, one plain line per report elsewhere."""
 
 import sys
-import time
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from rich import progress as rich_progress
 from rich.console import Console, RenderableType
@@ -14,13 +13,7 @@ from aevnmt_tf.training.report_keys import Values
 
 
 class Terminal:
-    """The printer of sentences and reports; on a terminal it also keeps a progress bar alive.
-
-    Args:
-        last_step: where the bar is full.
-        stream: where to print, standard output by default.
-        silent: print nothing at all (the processes that are not the chief).
-    """
+    """Prints messages and reports, and on a terminal a bar that is full at `last_step`."""
 
     def __init__(
         self, *, last_step: int, stream: IO[str] | None = None, silent: bool = False
@@ -28,9 +21,15 @@ class Terminal:
         self._console = Console(file=stream or sys.stdout, highlight=False, soft_wrap=True)
         self._last_step = last_step
         self._silent = silent
-        self._bar: _ReportBar | None = None
-        self._task = rich_progress.TaskID(0)
-        self._next_move = 0.0
+        self._bar = _ReportBar(
+            rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
+            rich_progress.BarColumn(bar_width=None),
+            rich_progress.TextColumn("{task.fields[left]}"),
+            console=self._console,
+            refresh_per_second=2,
+            disable=silent or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("train", total=last_step, report="", left="")
 
     def say(self, text: str = "") -> None:
         """Print a line."""
@@ -38,50 +37,34 @@ class Terminal:
             self._console.print(text, markup=False)
 
     def start(self, step: int) -> None:
-        """Show the bar, from this step on."""
-        if self._silent or not self._console.is_terminal:
-            return
-        self._bar = _ReportBar(
-            rich_progress.TextColumn("step {task.completed:.0f}/{task.total:.0f}"),
-            rich_progress.BarColumn(bar_width=None),
-            rich_progress.TextColumn("{task.fields[left]}"),
-            console=self._console,
-            refresh_per_second=2,
-        )
-        self._task = self._bar.add_task(
-            "train", total=max(self._last_step, step), completed=step, report="", left=""
-        )
+        """Show the bar, starting at this step."""
+        self.move(step)
         self._bar.start()
 
-    def move(self, step: int) -> None:
-        """Move the bar; cheap enough to be called at every step."""
-        if self._bar is None or time.monotonic() < self._next_move:
-            return
-        self._next_move = time.monotonic() + 0.5
+    def move(self, step: int, **fields: Any) -> None:
+        """Move the bar."""
         total = max(self._last_step, step)
-        self._bar.update(self._task, completed=step, total=total)
+        self._bar.update(self._task, completed=step, total=total, **fields)
 
     def report(self, step: int, values: Values, *, seconds_left: float | None) -> None:
-        """Show a report of training: in the bar, or as one plain line."""
+        """Show a report on training: in the bar, or as one plain line."""
         text, left = summary(values), duration(seconds_left)
-        if self._bar is None:
+        if self._bar.disable:
             self.say(f"step {step}  {text}  {left}")
         else:
-            total = max(self._last_step, step)
-            self._bar.update(self._task, completed=step, total=total, report=text, left=left)
+            self.move(step, report=text, left=left)
 
     def stop(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
+        """Remove the bar."""
+        if not self._bar.disable:
             self._bar.stop()
-            self._bar = None
 
 
 class _ReportBar(rich_progress.Progress):
-    """A bar with the latest report in a line of its own: both do not fit into 80 columns."""
+    """A bar above the latest report, because both do not fit into 80 columns."""
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """Return what is drawn."""
+        """Return the bar and the report."""
         yield self.make_tasks_table(self.tasks)
         for task in self.tasks:
             if task.fields["report"]:
@@ -89,7 +72,7 @@ class _ReportBar(rich_progress.Progress):
 
 
 def summary(values: Values) -> str:
-    """Return a report of training in one line, with what the system has."""
+    """Return a report on training in one line."""
     parts = [f"{values['pairs_per_second']:.0f} pairs/s", *_terms(values)]
     if "kl_weight" in values:
         parts.append(f"KL weight {values['kl_weight']:.2f}")
@@ -111,14 +94,14 @@ def dev_summary(values: Values) -> str:
 
 
 def _terms(values: Values) -> list[str]:
-    # Without z the bound is no bound: nll_x and nll_y say it all.
+    # Without z there is no bound, only nll_x and nll_y.
     shown = {"elbo": "ELBO"} if "kl" in values else {}
     shown |= {"nll_x": "nll_x", "nll_y": "nll_y", "kl": "KL"}
     return [f"{shown[key]} {values[key]:.2f}" for key in shown if key in values]
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time left as 1:02:03 left, 2:03 left, or nothing where it is not known."""
+    """Return the time left as 1:02:03 left or 2:03 left; an empty text if it is unknown."""
     if seconds is None:
         return ""
     minutes, seconds = divmod(round(max(0.0, seconds)), 60)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterator
 class Stopwatch:
     """The time of a run over all its restarts; a step is one batch here.
 
-    The rate leaves out evaluations, checkpoints and the first step of each batch shape, which
-    waits for a compiler.
+    The rate excludes evaluations, checkpoints and the first step of each batch shape, which
+    waits for tracing and compilation.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,7 +32,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Do not count what happens inside as time of steps."""
+        """Exclude a block from the time of steps."""
         counting = self._counting_since is not None
         if counting:
             self._counted, self._counting_since = self._counted_now(), None
@@ -44,19 +44,16 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def step(self, shape: Hashable) -> Iterator[bool]:
-        """Count one step; gives whether it is the first of its shape, which takes no part."""
+        """Count one step; yield whether it is the first of its shape, which is not timed."""
         first = shape not in self._shapes
-        self._steps += 1
-        if not first:
-            self._ordinary += 1
-            yield False
-            return
         self._shapes.add(shape)
-        with self.pause():
-            yield True
+        self._steps += 1
+        self._ordinary += not first
+        with self.pause() if first else contextlib.nullcontext():
+            yield first
 
     def rate(self, pairs: float) -> float:
-        """Return pairs a second in this report; 0 where no ordinary step was measured."""
+        """Return pairs per second in this report; 0 if no ordinary step was measured."""
         seconds = self._counted_now()
         if not self._ordinary or seconds <= 0.0:
             return 0.0
@@ -70,16 +67,16 @@ class Stopwatch:
             self._counting_since = self._clock()
 
     def left(self, steps: int, *, max_minutes: float | None = None) -> float | None:
-        """Return the seconds that so many steps, or the rest of the budget, will take.
+        """Return the seconds for so many steps or for the rest of the budget, if shorter.
 
-        None where no ordinary step was measured yet.
+        None if no ordinary step was measured and there is no budget.
         """
         candidates = []
         if self._ordinary:
             candidates.append(self._counted_now() / self._ordinary * max(0, steps))
         if max_minutes is not None:
             candidates.append(max(0.0, 60 * max_minutes - self.total()))
-        return min(candidates) if candidates else None
+        return min(candidates, default=None)
 
     def state(self) -> dict[str, float]:
         """Return what a checkpoint must hold."""
@@ -91,9 +88,8 @@ class Stopwatch:
         }
 
     def restore(self, state: dict[str, float]) -> None:
-        """Continue from what a checkpoint holds."""
-        self._earlier = state["seconds"]
-        self._began = self._clock()
+        """Continue from the state in a checkpoint."""
+        self._earlier, self._began = state["seconds"], self._clock()
         self._counted = state["report_seconds"]
         self._steps = int(state["report_steps"])
         self._ordinary = int(state["report_ordinary_steps"])

@@ -4,8 +4,8 @@
     every steps_per_stats steps a report, every steps_per_external_eval steps an evaluation,
     every steps_per_checkpoint steps a checkpoint, in this order
 
-A step is one update; with gradient accumulation it takes several batches. All that decides
-what comes next is a function of the number of batches and of what a checkpoint holds.
+A step is one update; with gradient accumulation it takes several batches. What comes next
+depends only on the number of batches and on the state in checkpoints.
 """
 
 from collections.abc import Callable
@@ -26,18 +26,17 @@ from aevnmt_tf.training.dev_evaluation import DevEvaluation
 from aevnmt_tf.training.optimizer import averaged_weights
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.running_sums import RunningSums
-from aevnmt_tf.training.signals import Interruption
-from aevnmt_tf.training.stopping import Convergence, StoppingRule
+from aevnmt_tf.training.stopping import Convergence, Interruption, StoppingRule
 from aevnmt_tf.training.throughput import Stopwatch
 from aevnmt_tf.training.train_step import TrainableAevnmt
 
-# A reason to stop begins with the name of the setting that it is about.
+# A reason to stop begins with the name of its setting.
 USED_UP_ELSEWHERE = "max_minutes is used up in another process"
 
 
 @dataclass
 class TrainingOutcome:
-    """How a run ended: the step, the reason, and whether a signal ended it."""
+    """How a run ended: the step, the reason, and whether it was a signal."""
 
     step: int
     reason: str
@@ -48,16 +47,10 @@ Evaluate = Callable[[int, Callable[[], bool]], DevEvaluation | None]
 
 
 class TrainingLoop:
-    """The training of a model, and the upkeep of its run.
+    """Trains a model that was built under `strategy`, reports, evaluates and saves checkpoints.
 
-    Args:
-        hp: the settings.
-        strategy: the tf.distribute strategy that the model was built under.
-        model: the model.
-        data: what it is trained on.
-        evaluate: called with (step, interrupted), returns a DevEvaluation, or None
-            where `interrupted()` became true; None without a development set.
-        reporter: tells people and files.
+    `evaluate` is called with (step, interrupted) and returns a DevEvaluation, or None if
+    `interrupted()` became true. Without a development set it is None.
     """
 
     def __init__(
@@ -75,16 +68,13 @@ class TrainingLoop:
         self.progress = Convergence()
         self.totals = RunningSums(report_keys.names_for(model))
         self.is_chief = distribution.is_chief(strategy)
+        self.num_replicas = strategy.num_replicas_in_sync
         self.reporter = reporter
         self._saves_every = hp.steps_per_checkpoint or 10 * hp.steps_per_stats
         self.checkpoints = Checkpoints(
             Path(hp.out_dir),
             model=model,
-            trackables={
-                "optimizer": model.optimizer,
-                **model.counters(),
-                "totals": self.totals,
-            },
+            trackables={"optimizer": model.optimizer, "totals": self.totals} | model.counters(),
             keep=hp.num_keep_ckpts,
             every=self._saves_every,
         )
@@ -102,45 +92,37 @@ class TrainingLoop:
         """The number of updates so far."""
         return self._batches // self.hp.gradient_accumulation_steps
 
-    @property
-    def num_replicas(self) -> int:
-        """The number of devices that share a batch."""
-        return self._strategy.num_replicas_in_sync
-
     def seconds(self) -> float:
         """Return the seconds of the whole run, restarts included."""
         return self._watch.total()
 
     def build_model(self) -> models.Aevnmt:
-        """Return a new model like the one in training, outside of any strategy."""
+        """Return a new model like the one in training, outside of the strategy."""
         return models.Aevnmt.from_config(self._model.get_config())
 
     def resume(self) -> bool:
-        """Continue from the newest checkpoint that is whole; return whether there was one."""
+        """Continue from the newest intact checkpoint; return whether there was one."""
         if self.is_chief:
             self.checkpoints.tidy()
-        # Before restoring, which is a matter of all processes, too.
-        seen = [
-            run_directory.step_of(f) or 0
-            for f in run_directory.listing(self.checkpoints.folder)
-        ]
-        self._agreement.refuse_different_starts(max(seen, default=0), ())
+        # Before restoring, in which all processes take part as well.
+        steps = map(run_directory.step_of, run_directory.listing(self.checkpoints.folder))
+        self._agreement.refuse_different_starts(max((step or 0 for step in steps), default=0))
         self._agreement.refuse_different_text(self._data.digests.values())
         with self._strategy.scope():
             state = self.checkpoints.restore(report=self.reporter.say, set_aside=self.is_chief)
         restored = [*self._model.variables, *self._model.optimizer.variables]
-        step = 0 if state is None else state["data_position"]
-        self._agreement.refuse_different_starts(step, restored)
+        position = 0 if state is None else state["data_position"]
+        self._agreement.refuse_different_starts(position, restored)
         if state is None:
             self.reporter.cut_back(0)
             return False
-        self._batches = self._saved_batches = state["data_position"]
+        self._batches = self._saved_batches = position
         self._evaluated = state["last_evaluation"]
         self.progress = Convergence(**state["progress"])
         self._watch.restore(state["clock"])
         self.reporter.cut_back(self.step, evaluated=self._evaluated == self.step)
         self.reporter.say(f"resumed at step {self.step}")
-        # Older checkpoints do not have it. Paths may be spelt in another way now.
+        # Older checkpoints do not have training_text, and a path may be spelt differently now.
         before = state.get("training_text", {}).values()
         for (name, digest), old in zip(self._data.digests.items(), before, strict=False):
             if old != digest:
@@ -151,8 +133,8 @@ class TrainingLoop:
         return True
 
     def run(self) -> TrainingOutcome:
-        """Train until the stopping rule, the budget or a signal says so."""
-        lost = distribution.sentences(self._strategy)
+        """Train until early stopping, the budget or a signal ends the run."""
+        lost = distribution.lost_workers_explained(self._strategy)
         with self._interruption, self.reporter.bar(self.step), lost:
             outcome = self._train()
             if not outcome.interrupted and self._final_evaluation_is_missing():
@@ -160,15 +142,15 @@ class TrainingLoop:
                 outcome.interrupted = self._final_evaluation_is_missing()
             if self._saved_batches != self._batches:
                 self._save()
-            # Nobody ends before the chief has saved: Slurm ends a job with its first process.
+            # No process ends before the chief has saved: Slurm ends a job with its first one.
             self._agreement.any(False)
         return outcome
 
     def _train(self) -> TrainingOutcome:
         iterator: Any = None
         train: Any = None
-        if self._evaluation_is_missing():
-            self._run_evaluation()
+        if self.rule.is_evaluation(self.step) and self._evaluated != self.step:
+            self._run_evaluation()  # the run was stopped during this evaluation
         while True:
             outcome = self._end()
             if outcome is not None:
@@ -183,21 +165,21 @@ class TrainingLoop:
             with self._watch.step(_shape(batch)) as first_of_its_shape:
                 train(batch)
                 if first_of_its_shape:
-                    self.totals.good.numpy()  # waits for it
+                    self.totals.good.numpy()  # waits for the step
             self._batches += 1
             if self._batches % self.hp.gradient_accumulation_steps == 0:
                 self.reporter.move(self.step)
                 self._after_update()
 
     def _train_function(self, element_spec: Any) -> Callable[[Any], None]:
-        """Compile one step and its sums into one graph, for batches of any length."""
+        """Return a graph of one step and its running sums, for batches of any length."""
         strategy, model, totals = self._strategy, self._model, self.totals
         accumulation = self.hp.gradient_accumulation_steps
 
         @tf.function(input_signature=[element_spec], autograph=False)
         def train(batch: Any) -> None:
             results = strategy.run(model.train_on, args=(batch,))
-            # Each replica holds the same sums, as they are reduced already.
+            # The sums are the same on each replica, because they are reduced already.
             local = strategy.experimental_local_results
             totals.add(
                 {name: local(value)[0] for name, value in results.items()},
@@ -209,7 +191,7 @@ class TrainingLoop:
     def _after_update(self) -> None:
         step = self.step
         if step % self.hp.max_bad_steps == 0 or step % self.hp.steps_per_stats == 0:
-            self._stop_where_steps_are_bad()
+            self._refuse_bad_updates()
         if step % self.hp.steps_per_stats == 0:
             self._report()
         if self.rule.is_evaluation(step):
@@ -219,8 +201,8 @@ class TrainingLoop:
                 self._save()
 
     def _end(self) -> TrainingOutcome | None:
-        """Return the outcome where the run ends here, None where it goes on."""
-        # Time and signals differ between processes: they decide together, now and then.
+        """Return the outcome if the run ends here, None if it continues."""
+        # Time and signals differ between processes, so they decide together, every few steps.
         together = not self._agreement.several or self.step % 10 == 0
         if together and self._agreement.any(self._interruption.requested):
             return TrainingOutcome(self.step, "interrupted", interrupted=True)
@@ -232,38 +214,35 @@ class TrainingLoop:
                 reason = timed or USED_UP_ELSEWHERE
         return None if reason is None else TrainingOutcome(self.step, reason)
 
-    def _stop_where_steps_are_bad(self) -> None:
-        if int(self.totals.most_bad_in_a_row) < self.hp.max_bad_steps:
+    def _refuse_bad_updates(self) -> None:
+        bad = int(self.totals.most_bad_in_a_row)
+        if bad < self.hp.max_bad_steps:
             return
         folders = run_directory.listing(self.checkpoints.folder)
         last = f"the last good checkpoint is {folders[-1]}" if folders else "nothing was saved"
         raise UserError(
-            f"the loss or its gradient was not finite in {int(self.totals.most_bad_in_a_row)}"
-            f" updates in a row (max_bad_steps) before step {self.step}; {last}; a lower"
-            " learning_rate or max_gradient_norm may help."
+            f"the loss or its gradient was not finite in {bad} updates in a row (max_bad_steps)"
+            f" before step {self.step}; {last}; a lower learning_rate or max_gradient_norm may"
+            " help."
         )
 
     def _report(self) -> None:
         values = self.totals.report()
-        if "mdr_weight" in self._model.counters():
-            values["mdr_weight"] = float(self._model.counters()["mdr_weight"])
+        counters = self._model.counters()
+        if "mdr_weight" in counters:
+            values["mdr_weight"] = float(counters["mdr_weight"])
         values["pairs_per_second"] = self._watch.rate(values.pop("pairs"))
-        batches_left = (
-            self.rule.last_step() * self.hp.gradient_accumulation_steps - self._batches
-        )
+        last_batch = self.rule.last_step() * self.hp.gradient_accumulation_steps
+        batches_left = last_batch - self._batches
         seconds_left = self._watch.left(batches_left, max_minutes=self.hp.max_minutes)
         epoch = self._batches / self._data.batches_per_epoch
         self.reporter.report(self.step, values, epoch=epoch, seconds_left=seconds_left)
         self.totals.reset()
         self._watch.lap()
 
-    def _evaluation_is_missing(self) -> bool:
-        """Return whether the run was told to stop during an evaluation, which is to be made."""
-        return self.rule.is_evaluation(self.step) and self._evaluated != self.step
-
     def _run_evaluation(self) -> None:
         if self._saved_batches is None:
-            self._save()  # so that best/ is never there without a checkpoint
+            self._save()  # so that best/ never exists without a checkpoint
         averaged = averaged_weights(
             self._model.optimizer, self._model.trainable_variables, strategy=self._strategy
         )
@@ -273,18 +252,19 @@ class TrainingLoop:
                 evaluation = self._evaluate(self.step, lambda: self._interruption.requested)
             if self._agreement.any(self.is_chief and evaluation is None):
                 return
-            bleu = self._agreement.from_chief(evaluation.bleu if evaluation else 0.0)
+            score = evaluation.values["dev_bleu"] if evaluation else 0.0
+            bleu = self._agreement.from_chief(score)
             self._evaluated = self.step
-            gained = self.rule.record(self.progress, step=self.step, bleu=bleu)
+            improved = self.rule.record(self.progress, step=self.step, bleu=bleu)
             if evaluation is not None:
-                self.reporter.evaluation(self.step, evaluation, gained=gained)
-                if gained:
+                self.reporter.evaluation(self.step, evaluation, improved=improved)
+                if improved:
                     self.checkpoints.save_best(self.step, evaluation.values)
         if self._saved_batches == self._batches:
-            self._save()  # the checkpoint of this step knows nothing of the evaluation
+            self._save()  # again, because the checkpoint of this step lacks the evaluation
 
     def _final_evaluation_is_missing(self) -> bool:
-        """Return whether the end, which is always evaluated, is still to be evaluated."""
+        """Return whether the last step, which is always evaluated, was not evaluated yet."""
         return bool(self._evaluate is not None and self.step and self._evaluated != self.step)
 
     def _save(self) -> None:
@@ -306,7 +286,6 @@ class TrainingLoop:
 
 
 def _shape(batch: Any) -> tuple[tuple[int | None, ...], ...]:
-    """Return what distinguishes the batches of one bucket from those of another."""
-    x = tf.nest.flatten(batch["x"], expand_composites=True)[0]
-    y = tf.nest.flatten(batch["y"], expand_composites=True)[0]
+    """Return the padded shapes of a batch, which differ between buckets."""
+    x, y = (tf.nest.flatten(batch[side], expand_composites=True)[0] for side in "xy")
     return tuple(x.shape), tuple(y.shape)

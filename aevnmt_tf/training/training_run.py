@@ -1,7 +1,6 @@
 """A whole training run: text, data, model, loop and results."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,16 +17,9 @@ from aevnmt_tf.model import Aevnmt
 from aevnmt_tf.storage import run_directory
 from aevnmt_tf.storage.atomic_writes import write, write_json
 from aevnmt_tf.text import word_vectors
-from aevnmt_tf.training import (
-    collapse,
-    distribution,
-    model_card,
-    ownership,
-    terminal,
-    train_step,
-)
+from aevnmt_tf.training import distribution, model_card, ownership, terminal, train_step
 from aevnmt_tf.training.dev_evaluation import DevEvaluation, DevEvaluator, score_names
-from aevnmt_tf.training.reporting import Reporter
+from aevnmt_tf.training.reporting import Reporter, collapse_warning
 from aevnmt_tf.training.stopping import StoppingRule
 from aevnmt_tf.training.training_loop import TrainingLoop, TrainingOutcome
 
@@ -38,35 +30,37 @@ PACKAGES = ("tensorflow", "keras", "tensorflow-probability", "tensorflow-text", 
 def train(
     hp: Hparams, *, stream: IO[str] | None = None
 ) -> tuple[TrainingOutcome, dict[str, Any] | None]:
-    """Train as the settings say, from the newest checkpoint of out_dir where there is one.
-
-    Args:
-        hp: the settings; out_dir must be set.
-        stream: where to print, standard output by default.
+    """Train a model, or resume from the newest checkpoint in out_dir, which must be set.
 
     Returns:
-        The outcome, and what results.json holds: None where a signal ended the run, and in a
+        The outcome, and the content of results.json: None if a signal ended the run, and in a
         process that is not the chief.
     """
-    # A strategy of several processes must be made before anything else in TensorFlow.
+    # A strategy of several processes must be created before anything else in TensorFlow.
     strategy = distribution.choose(hp.distribute)
     is_chief = distribution.is_chief(strategy)
     has_dev = hp.train_prefix is None or bool(hp.dev_prefix)
     if hp.ema_decay and not has_dev:
         raise UserError(
-            "ema_decay keeps its average as best/, which needs a dev set: set dev_prefix, or "
+            "ema_decay saves its average as best/, which needs a dev set: set dev_prefix, or "
             "leave ema_decay out."
         )
     rule = StoppingRule.of(hp, has_dev=has_dev)
     reporter = Reporter(hp, rule=rule, is_chief=is_chief, stream=stream)
     owned = ownership.claim(hp, report=reporter.say) if is_chief else contextlib.nullcontext()
-    with owned, distribution.sentences(strategy):
+    with owned, distribution.lost_workers_explained(strategy):
         out_dir = Path(hp.out_dir)
-        # The others wait until the directory is the chief's and has text and ids: on a disk
-        # without locks, which clusters have, they would all write the same files.
+        # The others wait until the chief owns the directory and has written text and ids. On
+        # the disk of a cluster, which may not have locks, all would write the same files.
         with distribution.chief_first(strategy):
             prepared = ensure_prepared(hp, out_dir / run_directory.TEXT, report=reporter.say)
-            data = _load(prepared, report=reporter.say)
+            data = load_training_data(
+                prepared.hp,
+                x_tokenizer=prepared.x_tokenizer,
+                y_tokenizer=prepared.y_tokenizer,
+                folder=prepared.ids,
+                report=reporter.say,
+            )
         loop = _make_loop(prepared, data, strategy=strategy, reporter=reporter, has_dev=has_dev)
         loop.resume()
         outcome = loop.run()
@@ -82,11 +76,6 @@ def train(
         card = model_card.text([out_dir], usage=model_card.usage_of_run(out_dir))
         write(out_dir / model_card.FILE, card)
         return outcome, results
-
-
-def _load(prepared: Prepared, *, report: Callable[[str], object]) -> TrainingData:
-    tokenizers = {"x_tokenizer": prepared.x_tokenizer, "y_tokenizer": prepared.y_tokenizer}
-    return load_training_data(prepared.hp, **tokenizers, folder=prepared.ids, report=report)
 
 
 def _make_loop(
@@ -108,11 +97,10 @@ def _make_loop(
         if hp.embed_prefix is not None:
             sides = [(model.emb_x, x_tokenizer, hp.src), (model.emb_y, y_tokenizer, hp.tgt)]
             for table, tokenizer, lang in sides[: 1 if hp.share_vocab else 2]:
-                words = tokenizer.pieces(range(GIVEN_FROM, tokenizer.vocab_size)).numpy()
+                pieces = tokenizer.pieces(range(GIVEN_FROM, tokenizer.vocab_size)).numpy()
+                words = [piece.decode() for piece in pieces]
                 path = f"{hp.embed_prefix}.{lang}"
-                table.given.assign(
-                    word_vectors.read(path, [w.decode() for w in words], size=hp.num_units)
-                )
+                table.given.assign(word_vectors.read(path, words, size=hp.num_units))
     replicas = strategy.num_replicas_in_sync
     reporter.say(
         f"{hp.model_type}: {model.count_params():,} parameters,"
@@ -125,7 +113,7 @@ def _make_loop(
     if has_dev:
         evaluator = DevEvaluator(prepared, model=model) if is_chief else _never
     return TrainingLoop(
-        hp, strategy=strategy, model=model, data=data, evaluate=evaluator, reporter=reporter
+        hp, strategy=strategy, model=model, data=data, reporter=reporter, evaluate=evaluator
     )
 
 
@@ -134,7 +122,7 @@ def _never(*_: object) -> DevEvaluation:
 
 
 def _average(prepared: Prepared, *, loop: TrainingLoop, has_dev: bool) -> dict[str, Any]:
-    """Average the last checkpoints and say how good that is; return what is known of it."""
+    """Average the last checkpoints, evaluate and report; return step and scores."""
 
     def evaluate(model: Aevnmt) -> dict[str, Any]:
         found = DevEvaluator(prepared, model=model)(loop.step) if has_dev else None
@@ -157,13 +145,13 @@ def _results(
     outcome: TrainingOutcome,
     average: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    """Return what results.json holds; `best` is what commands load by default."""
+    """Return the content of results.json; `best` is what commands load by default."""
     evaluations = loop.reporter.evaluations()
     found = [line for line in evaluations if line["step"] == loop.progress.best_step][-1:]
     if found and average is not None:
         found.append(average)
     final = evaluations[-1] if evaluations else None
-    warning = collapse.warning(hp, outcome.step, final or {})
+    warning = collapse_warning(hp, outcome.step, final or {})
     return {
         "step": outcome.step,
         "reason": outcome.reason,

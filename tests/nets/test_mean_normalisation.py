@@ -1,13 +1,10 @@
 """Batch normalisation of the posterior's mean, against NumPy and differences."""
 
-import types
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.nets.mean_normalisation import MeanNormalisation
 from aevnmt_tf.training import train_step
 from tests import tiny
@@ -88,14 +85,6 @@ def test_the_posterior_of_a_training_step_against_numpy():
         loc, scale = twin.posterior(x, y)
         np.testing.assert_allclose(q.mean()[b], loc, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(q.stddev()[b], scale, rtol=1e-5)
-
-
-def test_several_devices_are_refused(monkeypatch):
-    strategy = types.SimpleNamespace(num_replicas_in_sync=2)
-    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: strategy)
-    model = types.SimpleNamespace(posterior=tiny.build("menu").posterior)
-    with pytest.raises(UserError, match="bn_scale needs the whole batch on one device"):
-        train_step.TrainableAevnmt._refuse_replicas(model)
 
 
 def test_a_keras_file_has_the_moving_statistics(tmp_path):

@@ -147,6 +147,14 @@ def test_two_processes(one_device, tmp_path):
     assert_same_run(one_device, tmp_path)
 
 
+def test_two_processes_normalise_over_the_global_batch(tmp_path):
+    changes = {"bn_scale": 0.6, "optimizer": "sgd", "learning_rate": 0.5, "num_train_steps": 5}
+    one, two = tmp_path / "one", tmp_path / "two"
+    finish(launch(["-m", "aevnmt_tf.train"], settings(one, **changes)))
+    finish(*workers(settings(two, **changes)))
+    assert_same_run(one, two)
+
+
 def test_two_processes_with_two_devices_each_agree_on_the_chief_s_score():
     said = finish(*(start("-c", AGREEMENT, TF_CONFIG=config) for config in configs(2)))
     assert [text.splitlines()[-1] for text in said] == ["4 30.0 True False"] * 2

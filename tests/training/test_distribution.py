@@ -122,13 +122,14 @@ def test_the_loss_of_a_worker_is_a_sentence_that_names_it(
     monkeypatch, kind, message, workers, silent, named
 ):
     error = kind(None, None, message)
-    alone = distribution.sentences(tf.distribute.get_strategy())
+    alone = distribution.lost_workers_explained(tf.distribute.get_strategy())
     with pytest.raises(kind), alone:
         raise error
     ports = tuple(f":{9000 + number}" for number in silent)
     monkeypatch.setattr(distribution, "_answers", lambda one: not one.endswith(ports or "-"))
     monkeypatch.setattr(distribution, "PATIENCE", 0.1)
-    together = distribution.sentences(several_processes(index=0, workers=workers))
+    strategy = several_processes(index=0, workers=workers)
+    together = distribution.lost_workers_explained(strategy)
     with pytest.raises(UserError, match=f"{named}.*start all processes again"), together:
         raise error
 
@@ -151,7 +152,7 @@ def test_only_a_server_that_speaks_answers(monkeypatch):
     ],
 )
 def test_an_error_of_the_model_is_no_loss_of_a_worker(kind, message):
-    together = distribution.sentences(several_processes(index=0))
+    together = distribution.lost_workers_explained(several_processes(index=0))
     with pytest.raises(kind), together:
         raise kind(None, None, message % "/job:worker/replica:0/task:0/device:GPU:0")
 

@@ -13,10 +13,6 @@ from tests.training.toy_session import Dev, Session, saved_steps
 DECAY = 0.7
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL."""
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_the_average_is_that_of_the_weights_after_each_update(optimizer):
     hp = tiny.settings("cond", ema_decay=DECAY, optimizer=optimizer, learning_rate=0.1)
@@ -86,16 +82,7 @@ def test_kill_and_resume(session, tmp_path):
     _, _, whole = session(tmp_path / "whole", ema_decay=DECAY)
     whole.run()
     _, _, first = session(tmp_path / "parts", ema_decay=DECAY)
-    move = first.loop.reporter.move
-
-    def move_or_die(step):
-        if step == 5:
-            raise Killed
-        move(step)
-
-    first.loop.reporter.move = move_or_die
-    with pytest.raises(Killed):
-        first.run()
+    first.run_until_killed(5)
     _, _, second = session(tmp_path / "parts", ema_decay=DECAY)
     assert "resumed at step 4" in second.text
     second.run()

@@ -6,11 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from tests.training.toy_session import Dev, Session, metrics, saved_steps
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing is done after it."""
+from tests.training.toy_session import Dev, Killed, Session, metrics, saved_steps
 
 
 def kill_at(session, name):
@@ -20,17 +16,6 @@ def kill_at(session, name):
         raise Killed
 
     setattr(session.loop.checkpoints, name, die)
-
-
-def dies_at(last, move):
-    """Return `move`, except that it dies at this step."""
-
-    def move_or_die(step):
-        if step == last:
-            raise Killed
-        move(step)
-
-    return move_or_die
 
 
 @pytest.mark.parametrize(
@@ -63,23 +48,8 @@ def test_without_a_polite_stop_the_last_checkpoint_counts(
     whole = settings(out_dir=str(tmp_path / "whole"))
     Session(whole, training_data, toy_model(), Dev()).run()
 
-    def kill(number):
-        if number == 17:
-            killed.append(number)
-
-    killed = []
     parts = settings(out_dir=str(tmp_path / "parts"))
-    session = Session(parts, training_data, toy_model(on_batch=kill), Dev())
-    move = session.loop.reporter.move
-
-    def move_or_die(step):
-        if killed:
-            raise Killed
-        move(step)
-
-    session.loop.reporter.move = move_or_die
-    with pytest.raises(Killed):
-        session.run()
+    Session(parts, training_data, toy_model(), Dev()).run_until_killed(18)
     assert [line["step"] for line in metrics(parts)] == [5, 10, 10, 15]
     second = Session(parts, training_data, toy_model(), Dev())
     assert "resumed at step 10" in second.text
@@ -155,9 +125,7 @@ def test_an_evaluation_that_was_made_up_for_is_not_made_again(
     Session(hp, training_data, toy_model(), interrupted_dev).run()
     dev = Dev()
     killed = Session(hp, training_data, toy_model(), dev)
-    killed.loop.reporter.move = dies_at(11, killed.loop.reporter.move)
-    with pytest.raises(Killed):
-        killed.run()
+    killed.run_until_killed(11)
     assert dev.steps == [10]
     Session(hp, training_data, toy_model(), dev).run()
     assert dev.steps == [10, 20]
@@ -188,9 +156,7 @@ def test_there_is_a_checkpoint_before_there_is_a_best(settings, training_data, t
     """A run that is killed right after its first evaluation is no run without checkpoints."""
     hp = settings(steps_per_external_eval=4)
     killed = Session(hp, training_data, toy_model(), Dev())
-    killed.loop.reporter.move = dies_at(5, killed.loop.reporter.move)
-    with pytest.raises(Killed):
-        killed.run()
+    killed.run_until_killed(5)
     assert saved_steps(hp, "best") == [4] == saved_steps(hp)
     dev = Dev()
     second = Session(hp, training_data, toy_model(), dev)

@@ -11,6 +11,7 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.training import report_keys
+from aevnmt_tf.training.dev_evaluation import DevEvaluation
 from aevnmt_tf.training.tensorboard import TensorBoard
 
 
@@ -25,6 +26,10 @@ def value(accumulator, tag, step):
     return float(tf.make_ndarray(event.tensor_proto))
 
 
+def evaluation(**values):
+    return DevEvaluation(values=values, translations=[])
+
+
 @pytest.fixture
 def logs(tmp_path):
     board = TensorBoard(tmp_path)
@@ -34,14 +39,14 @@ def logs(tmp_path):
 
 def test_train_and_dev_scalars(tmp_path, logs):
     logs.scalars(10, {name: float(n) for n, name in enumerate(report_keys.KEYS)})
-    logs.scalars(10, {"dev_bleu": 31.5, "dev_active_units": 7, "dev_x": "no"})
+    logs.evaluation(10, evaluation(dev_bleu=31.5, dev_active_units=7, dev_x="no"))
     train, dev = read(tmp_path / "train"), read(tmp_path / "dev")
     groups = {tag.split("/")[0] for tag in train.Tags()["tensors"]}
     assert groups == {"Overview", "loss", "latent", "optimisation", "speed"}
     for number, name in enumerate(report_keys.KEYS):
         assert value(train, report_keys.tag(name), 10) == number
     # TensorBoard sorts tags by their letters, capitals first.
-    expected = ["Overview/BLEU", "latent/active_units", "quality/bleu"]
+    expected = ["Overview/BLEU", "latent/active_units", "quality/bleu", "translations"]
     assert sorted(dev.Tags()["tensors"]) == expected
     assert value(dev, "quality/bleu", 10) == 31.5
 
@@ -51,7 +56,7 @@ def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
         board = TensorBoard(tmp_path, **options)
         for step, score in steps:
             board.scalars(step, {"kl": score})
-            board.scalars(step, {"dev_bleu": score})
+            board.evaluation(step, evaluation(dev_bleu=score))
         board.close()
         # Nobody resumes within a second. The oldest first, or it would be written over.
         for path in sorted(tmp_path.glob("*/events.out.tfevents.*")):
@@ -76,10 +81,12 @@ def test_a_run_that_goes_on_hides_what_it_does_again(tmp_path):
 
 
 def test_histogram_image_and_tables(tmp_path, logs):
-    logs.kl_by_dimension(5, np.array([0.1, 0.2, 3.0], np.float32))
-    logs.attention(5, [np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)])
-    logs.translations(5, [("a | b", "c", "d")])
-    logs.prior_samples(5, [("e", "f")])
+    found = evaluation()
+    found.kl_by_dimension = np.array([0.1, 0.2, 3.0], np.float32)
+    found.attention = [np.zeros((4, 6, 3), np.uint8), np.zeros((4, 6, 3), np.uint8)]
+    found.translations = [("a | b", "c", "d")]
+    found.prior_samples = [("e", "f")]
+    logs.evaluation(5, found)
     dev = read(tmp_path / "dev")
     assert set(dev.Tags()["tensors"]) == {
         "latent/kl_by_dimension",
@@ -125,10 +132,8 @@ def test_a_warning_is_a_text(tmp_path, logs):
     "write",
     [
         lambda logs: logs.scalars(1, {"loss": 1.0}),
-        lambda logs: logs.scalars(1, {"dev_bleu": 1.0}),
-        lambda logs: logs.kl_by_dimension(1, np.zeros(3, np.float32)),
-        lambda logs: logs.attention(1, [np.zeros((4, 6, 3), np.uint8)]),
-        lambda logs: logs.translations(1, [("a", "b", "c")]),
+        lambda logs: logs.evaluation(1, evaluation(dev_bleu=1.0)),
+        lambda logs: logs.warning(1, "z has collapsed"),
         lambda logs: logs.settings(types.SimpleNamespace(to_dict=lambda: {"num_units": 8})),
         lambda logs: logs.close(),
     ],

@@ -125,6 +125,19 @@ def test_a_step_that_is_not_finite_changes_nothing(accumulation):
     assert run(batch(3))["skipped"] == 0.0
 
 
+def test_a_skipped_batch_leaves_the_statistics_of_bn_scale():
+    """They move with the forward pass, which is finite up to q here; the loss is not."""
+    model, bad = build(bn_scale=0.6), batch(2)
+    run = tf.function(model.train_on)
+    run(batch(1))
+    statistics = [v.numpy() for v in model.posterior.non_trainable_variables]
+    assert len(statistics) == 2 and np.all(statistics[0] != 0.0)
+    model.emb_y.embeddings.assign(np.nan * model.emb_y.embeddings)
+    assert run(bad)["skipped"] == 1.0
+    after = [v.numpy() for v in model.posterior.non_trainable_variables]
+    np.testing.assert_array_equal(after, statistics)
+
+
 def test_schedules_follow_the_updates_done():
     model = build(KL_annealing_steps=4, warmup_steps=2, learning_rate=0.1)
     run = tf.function(model.train_on)
@@ -165,7 +178,8 @@ def test_compiled_and_not_are_the_same_step():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "names", [["sgd", "adam", "accumulation", "compiled"], ["lstm"], ["consistency"]]
+    "names",
+    [["sgd", "adam", "accumulation", "compiled"], ["lstm"], ["consistency"], ["bn_scale"]],
 )
 def test_one_device_and_two_make_the_same_update(names):
     script = Path(__file__).with_name("two_devices.py")
@@ -260,6 +274,14 @@ def test_a_keras_file_goes_on_where_training_was(tmp_path, accumulation):
         assert float(found[name]) == pytest.approx(float(value), rel=1e-6), name
     for a, b in zip(weights(other), weights(model), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_a_keras_file_knows_which_corpus_has_no_translations(tmp_path):
+    text = {"src": "en", "tgt": "de", "train_prefix": ["a", "b"], "mono_prefix": "c"}
+    model = build(**text)
+    model.save(str(tmp_path / "model.keras"))
+    other = keras.saving.load_model(str(tmp_path / "model.keras"))
+    assert other.mono_corpus == model.mono_corpus == 2
 
 
 def test_weights_of_a_model_in_training_fit_a_plain_one(tmp_path):

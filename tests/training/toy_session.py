@@ -4,6 +4,7 @@ import io
 import json
 import os
 
+import pytest
 import tensorflow as tf
 
 from aevnmt_tf.storage import run_directory
@@ -11,6 +12,10 @@ from aevnmt_tf.training.dev_evaluation import DevEvaluation
 from aevnmt_tf.training.reporting import Reporter
 from aevnmt_tf.training.stopping import StoppingRule
 from aevnmt_tf.training.training_loop import TrainingLoop
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing is done after it."""
 
 
 class Dev:
@@ -28,9 +33,7 @@ class Dev:
         names = ("chrf", "elbo", "nll_x", "nll_y", "kl")
         return DevEvaluation(
             values={"dev_bleu": bleu, **{f"dev_{name}": 0.5 for name in names}},
-            bleu=bleu,
             translations=[("source", "reference", "translation")],
-            wrong=[("source", "reference", "translation")],
         )
 
 
@@ -55,6 +58,19 @@ class Session:
     def run(self):
         self.outcome = self.loop.run()
         return self
+
+    def run_until_killed(self, step):
+        """Train until the loop has counted this step, and die there."""
+        move = self.loop.reporter.move
+
+        def move_or_die(now):
+            if now == step:
+                raise Killed
+            move(now)
+
+        self.loop.reporter.move = move_or_die
+        with pytest.raises(Killed):
+            self.run()
 
     @property
     def text(self):

@@ -1,9 +1,9 @@
-"""The warning of a z that has collapsed: from what z tells, not from the KL alone."""
+"""Reports: the warning of a collapsed z, from the information in z and not the KL alone."""
 
 import pytest
 
 from aevnmt_tf import hparams
-from aevnmt_tf.training import collapse
+from aevnmt_tf.training.reporting import collapse_warning
 
 
 def evaluation(kl, information, units):
@@ -29,7 +29,7 @@ def evaluation(kl, information, units):
 )
 def test_when_it_warns(step, values, expected):
     hp = hparams.load(None, KL_annealing_steps=10)
-    found = collapse.warning(hp, step, values)
+    found = collapse_warning(hp, step, values)
     assert (found is not None) == expected
     if expected:
         for name in ("free_bits", "word_dropout", "KL_annealing_steps", "z_dim"):
