@@ -34,7 +34,7 @@ def choose(num_pairs: int, *, hp: Hparams, given: Container[str] = ()) -> dict[s
     ratio = max(num_pairs, 1) / _MEASURED
     steps = hp.num_train_steps
     if "num_train_steps" not in given:
-        steps = min(max(_rounded(6000 * ratio ** (2 / 3)), 400), 140_000)
+        steps = min(max(_rounded(12_000 * ratio ** (2 / 3)), 400), 140_000)
     steps_to_run = min(steps, hp.max_steps or steps)
     dropout = 0.4 if num_pairs < 100_000 else 0.3 if num_pairs < 500_000 else 0.2
     chosen: dict[str, Any] = {
@@ -53,8 +53,12 @@ def choose(num_pairs: int, *, hp: Hparams, given: Container[str] = ()) -> dict[s
     if hp.model_type in ("aevnmt", "vnmt"):
         # KL annealing alone does not prevent posterior collapse; free bits do.
         chosen |= {"z_dim": 32, "free_bits": 10.0}
-    if hp.vocab_prefix is None and (hp.subword_option == "spm" or hp.text_pipeline == "moses"):
-        chosen["vocab_size"] = min(max(_rounded(3000 * ratio**0.5), 500), 16_000)
+    is_moses, is_spm = hp.text_pipeline == "moses", hp.subword_option == "spm"
+    if hp.vocab_prefix is None and (is_moses or is_spm):
+        measured = 3000 if is_moses else 5000  # per language, and for both
+        chosen["vocab_size"] = min(max(_rounded(measured * ratio**0.5), 500), 16_000)
+    if hp.vocab_prefix is None and is_spm and not is_moses:
+        chosen |= {"share_vocab": True, "tie_embeddings": hp.embed_prefix is None}
     if "check_convergence_every" not in given or not hp.check_convergence_every:
         chosen |= {"decay_scheme": "linear", "check_convergence_every": 0}
     return {name: value for name, value in chosen.items() if name not in given}

@@ -156,7 +156,7 @@ def _lost(strategy: tf.distribute.Strategy) -> str:
     resolver = strategy.cluster_resolver
     addresses = resolver.cluster_spec().as_dict()["worker"]
     others = {n: each for n, each in enumerate(addresses) if n != resolver.task_id}
-    lost, end = [], time.monotonic() + PATIENCE
+    lost, end = list[int](), time.monotonic() + PATIENCE
     with futures.ThreadPoolExecutor(len(others)) as threads:
         while not lost and time.monotonic() < end:
             answers = threads.map(_answers, others.values())
