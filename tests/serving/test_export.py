@@ -188,7 +188,7 @@ def test_text_forms():
     words = export_record.text_forms(make(src="en", tgt="de"))
     assert words["source"]["form"] == "tokenised" and "BPE" not in words["source"]["note"]
     t = make(src="en", tgt="de", subword_option="bpe", text_pipeline="moses")
-    t.x_tokenizer._subword_option = "bpe"
+    t.x_tokenizer.subword_option = "bpe"
     moses = export_record.text_forms(t)
     assert moses["source"]["note"].startswith("Moses tokens, truecased")
     assert "`@@`" in moses["source"]["note"] and "joined again" in moses["target"]["note"]
