@@ -191,7 +191,7 @@ def test_text_forms():
     t.x_tokenizer.subword_option = "bpe"
     moses = export_record.text_forms(t)
     assert moses["source"]["note"].startswith("Moses tokens, truecased")
-    assert "`@@`" in moses["source"]["note"] and "joined again" in moses["target"]["note"]
+    assert "`@@`" in moses["source"]["note"] and "subwords joined" in moses["target"]["note"]
 
 
 def test_choices():
