@@ -106,7 +106,7 @@ def test_a_line_that_the_server_refuses(server, visit):
     page.get_by_role("button", name="Translate").click()
     message = page.locator("#translation .message")
     message.wait_for()
-    assert re.search("refused this: .*20001 bytes", message.text_content())
+    assert re.search("refused this: .*20000 bytes, not 20001", message.text_content())
 
 
 def test_stop(server, visit):
