@@ -90,15 +90,26 @@ def app(versions: Versions, *, token: bytes | None = None) -> ASGIApp:
         versions.report(f"{request.method} {request.scope['path']}: {what}")
         return _json({"error": "internal error"}, 500)
 
-    api = request_response(Api(versions).answer)
+    api = Api(versions)
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await api.answer(request)
+        except (HTTPException, RequestError):
+            raise
+        except Exception as error:
+            # Starlette raises an unknown error again after the handler's response, and uvicorn
+            # then closes the connection, on which the client may have sent its next request.
+            return await failed(request, error)
+
     made = Starlette(
         routes=[
             Route("/healthz", health),
             Route("/readyz", health),
             Route("/monitoring/prometheus/metrics", expose),
             # TensorFlow Serving ignores case.
-            Mount("/v1", api),
-            Mount("/V1", api),
+            Mount("/v1", request_response(answer)),
+            Mount("/V1", request_response(answer)),
             Route("/", lambda request: FileResponse(PAGE / "index.html")),
             Mount("/page", StaticFiles(directory=PAGE)),
         ],

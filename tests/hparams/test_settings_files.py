@@ -161,7 +161,7 @@ def test_the_papers_values(task, system, direction):
 def test_multi30k(system):
     hp = hparams.load(ROOT / "hparams" / f"multi30k_{system}.json")
     assert (hp.model_type, hp.src, hp.tgt) == (system, "en", "de")
-    assert (hp.subword_option, hp.vocab_size) == ("spm", 3000)
+    assert (hp.subword_option, hp.vocab_size, hp.tie_embeddings) == ("spm", 5000, True)
 
 
 def test_the_demo_needs_no_data():

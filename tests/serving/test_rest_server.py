@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import gzip
+import http.client
 import json
 import socket
 import threading
@@ -216,8 +217,17 @@ def test_errors_of_ours_are_500_and_reported(toy_export, start_server, monkeypat
         monkeypatch.setattr(json_tensors, "reply", explode)
         response = running.predict({"instances": ["a"]})
         assert response.status_code == 500 and strict(response) == {"error": "internal error"}
-        monkeypatch.undo()
-        assert running.predict({"instances": ["a"]}).status_code == 200
+        # The connection stays open: http.client would raise an error if it were closed.
+        url = running.client.base_url
+        connection = http.client.HTTPConnection(url.host, url.port)
+        for status in (500, 200):
+            body = json.dumps({"instances": ["a"]})
+            connection.request("POST", "/v1/models/aevnmt:predict", body)
+            answer = connection.getresponse()
+            answer.read()
+            assert answer.status == status
+            monkeypatch.undo()
+        connection.close()
         assert running.reports[-1] == "POST /v1/models/aevnmt:predict: RuntimeError: secret"
 
 
