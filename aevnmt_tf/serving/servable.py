@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the ops of SentencePiece
 from tensorflow.core.protobuf import meta_graph_pb2
-from tensorflow.python.eager.cancellation import CancellationManager
+from tensorflow.python.eager import cancellation
 from tensorflow_serving.apis import prediction_log_pb2
 
 from aevnmt_tf.serving import export_record, op_check, protos, warmup, word_counts
@@ -20,6 +21,16 @@ from aevnmt_tf.serving.status import RequestError, invalid
 
 DEFAULT_SIGNATURE = "serving_default"
 Forms = Mapping[str, tf.TensorSpec]  # dtype and shape of tensors
+
+
+class _Running(threading.local):
+    manager: cancellation.CancellationManager | None = None
+
+
+_running = _Running()
+# TensorFlow keeps one manager for all threads. A function that one thread starts could then be
+# cancelled by the failure of another thread's function.
+cancellation.context = lambda: _running.manager
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,10 +128,14 @@ class Servable:
         tensors = {
             name: tf.constant(array, dtype=specs[name].dtype) for name, array in inputs.items()
         }
-        manager = CancellationManager()
+        manager = cancellation.CancellationManager()
         if abandoned is not None:
             abandoned.add_done_callback(lambda _: manager.start_cancel())
-        outputs = manager.get_cancelable_function(self._functions[signature])(**tensors)
+        _running.manager = manager
+        try:
+            outputs = self._functions[signature](**tensors)
+        finally:
+            _running.manager = None
         return {name: _array(tensor) for name, tensor in sorted(outputs.items())}
 
     def warm_up(self) -> int:

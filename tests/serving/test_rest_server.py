@@ -11,8 +11,10 @@ import time
 
 import grpc
 import httpx
+import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.eager import cancellation
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 from aevnmt_tf.serving import json_tensors, predictions
@@ -132,6 +134,24 @@ def test_one_bad_line_does_not_spoil_other_requests(toy_server):
 
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         assert all(pool.map(answer, range(100)))
+
+
+def test_each_thread_has_its_own_cancellation(toy_export):
+    """Otherwise the failure of one function cancels what another thread has started."""
+    servable = Servable(toy_export / "1")
+    seen = []
+
+    def function(**_):
+        seen.append(cancellation.context())
+        thread = threading.Thread(target=lambda: seen.append(cancellation.context()))
+        thread.start()
+        thread.join()
+        return {}
+
+    servable._functions = {"serving_default": function}
+    servable.run("serving_default", {"source": np.array([b"a"], object)})
+    assert seen[0] is not None and seen[1] is None
+    assert cancellation.context() is None
 
 
 def test_a_full_queue_is_429(toy_export, start_server):
