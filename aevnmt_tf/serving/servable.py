@@ -23,11 +23,11 @@ DEFAULT_SIGNATURE = "serving_default"
 Forms = Mapping[str, tf.TensorSpec]  # dtype and shape of tensors
 
 
-class _Running(threading.local):
+class _CancellationOfThread(threading.local):
     manager: cancellation.CancellationManager | None = None
 
 
-_running = _Running()
+_running = _CancellationOfThread()
 # TensorFlow keeps one manager for all threads. A function that one thread starts could then be
 # cancelled by the failure of another thread's function.
 cancellation.context = lambda: _running.manager
