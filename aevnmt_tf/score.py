@@ -2,6 +2,7 @@
 
     aevnmt score --model RUN --src source.txt --tgt target.txt > scores.tsv
     aevnmt score --model RUN --src F.gz --tgt G.gz --samples 100 --format jsonl --output F.jsonl
+    aevnmt score --model EXPORT_DIR --src source.txt --tgt target.txt            (a SavedModel)
 
 Prints one line per pair, in order. Totals and perplexities go to stderr.
 
@@ -28,16 +29,17 @@ import sys
 from aevnmt_tf.cli import command, flags
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
+from aevnmt_tf.serving import export_folder, export_jobs
 from aevnmt_tf.storage import line_streams, pair_streams
 from aevnmt_tf.translator import corpus_parts
-from aevnmt_tf.translator.corpus_jobs import ScoreJob
+from aevnmt_tf.translator.corpus_jobs import CorpusJob, ScoreJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput
 
 
 def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("score", __doc__)
-    flags.add_run(p)
+    flags.add_run(p, or_export=True)
     kinds = "a file (not a language, as in train), plain or .gz; - reads stdin"
     p.add_argument("--src", required=True, metavar="FILE", help=f"source sentences: {kinds}")
     p.add_argument(
@@ -52,13 +54,10 @@ def parser() -> command.Parser:
     p.add_argument(
         "--samples",
         type=flags.positive,
-        default=10,
         metavar="S",
         help="draws of z per pair (default: 10)",
     )
-    p.add_argument(
-        "--seed", type=flags.seed, default=1, metavar="S", help="random seed (default: 1)"
-    )
+    p.add_argument("--seed", type=flags.seed, metavar="S", help="random seed (default: 1)")
     flags.add_errors(p)
     flags.add_parts(p)
     p.add_argument(
@@ -70,22 +69,13 @@ def parser() -> command.Parser:
 def run(args: argparse.Namespace) -> int:
     """Score and return the exit code."""
     _check(args)
-    longest = args.src_max_len_infer
-    job = ScoreJob(
-        [args.model],
-        args.checkpoint,
-        {} if longest is None else {"src_max_len_infer": longest},
-        format=args.format,
-        samples=args.samples,
-        seed=args.seed,
-        has_target=args.tgt is not None,
-    )
+    job = _job(args)
     source = CorpusInput([args.src, args.tgt or args.src], errors=args.errors)
     if corpus_parts.is_split(args):
         corpus_parts.run_split("aevnmt score", args, job, source)
         return 0
     with source.opened() as pairs:
-        translator = job.load()
+        model = job.load()
         rate = LineRate("aevnmt score")
         # Only now, so that a command that fails does not empty the file.
         with line_streams.Output(args.output, source=args.src) as output:
@@ -95,12 +85,32 @@ def run(args: argparse.Namespace) -> int:
                     rate.move(number)
 
             summary = job.write(
-                translator, pairs, output.write, flush=output.flush, say=rate.say, seen=seen
+                model, pairs, output.write, flush=output.flush, say=rate.say, seen=seen
             )
         if pairs.problem:
             raise UserError(pairs.problem)
     print("aevnmt score: " + "\n".join(summary.lines()), file=sys.stderr)
     return 0
+
+
+def _job(args: argparse.Namespace) -> CorpusJob:
+    longest = args.src_max_len_infer
+    if export_folder.is_export(args.model):
+        names = ("checkpoint", "samples", "seed", "src_max_len_infer")
+        refused = [name for name in names if getattr(args, name) is not None]
+        version = export_jobs.newest_version([args.model], refused=refused)
+        if args.tgt is None:
+            raise UserError("--tgt is missing: an exported SavedModel scores sentence pairs.")
+        return export_jobs.ExportScoreJob(version, args.format)
+    return ScoreJob(
+        [args.model],
+        args.checkpoint,
+        {} if longest is None else {"src_max_len_infer": longest},
+        format=args.format,
+        samples=args.samples or 10,
+        seed=1 if args.seed is None else args.seed,
+        has_target=args.tgt is not None,
+    )
 
 
 def _check(args: argparse.Namespace) -> None:

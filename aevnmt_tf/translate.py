@@ -7,6 +7,7 @@
     aevnmt translate --model RUN1 --model RUN2 --model RUN3 < source.txt        (an ensemble)
     aevnmt translate --model RUN --input F --output F.3 --shard 3/8        (the third part of F)
     aevnmt translate --model RUN --input F --output G --engine ray --num_workers 8
+    aevnmt translate --model EXPORT_DIR < source.txt > translation.txt     (a SavedModel)
     echo "A sentence." | aevnmt translate --model RUN --attention alignment.png
 
 With --n_best N, the translations of a line are separated by tabs (text) or form a list (jsonl).
@@ -23,16 +24,17 @@ from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
 from aevnmt_tf.hparams import tf_nmt_names
 from aevnmt_tf.plots.attention_plot import AlignmentFiles
+from aevnmt_tf.serving import export_folder, export_jobs
 from aevnmt_tf.storage import line_streams
 from aevnmt_tf.translator import corpus_parts, rules
-from aevnmt_tf.translator.corpus_jobs import TranslateJob
+from aevnmt_tf.translator.corpus_jobs import CorpusJob, TranslateJob
 from aevnmt_tf.translator.corpus_shards import CorpusInput
 
 
 def parser() -> command.Parser:
     """Return the command line."""
     p = command.Parser("translate", __doc__, advice=tf_nmt_names.FLAGS)
-    flags.add_runs(p)
+    flags.add_runs(p, or_export=True)
     std = line_streams.STD
     p.add_argument(
         "--input",
@@ -59,7 +61,7 @@ def parser() -> command.Parser:
         help="translate only these lines of the input, counted from 0",
     )
     flags.add_errors(p)
-    p.add_argument("--seed", type=flags.seed, default=1, help="random seed (default: 1)")
+    p.add_argument("--seed", type=flags.seed, help="random seed (default: 1)")
     flags.add_lengths(p)
     flags.add_parts(p)
     rules.add_flags(p, ("n_best", "force_length", *rules.FLAGS))
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(source.opened())
         lines = pictures.allowed(reader)
-        translator = job.load()
+        model = job.load()
         # Only now, so that a command that fails does not empty the file.
         pictures.make_folder()
         output = stack.enter_context(line_streams.Output(args.output, source=args.input))
@@ -88,16 +90,17 @@ def run(args: argparse.Namespace) -> int:
         is_typed = args.input == line_streams.STD and sys.stdin.isatty()
 
         def seen(number: int, result: Any) -> None:
-            best = result.translations[0]
-            pieces = {"source": result.source_pieces, "target": best.target_pieces}
-            pictures.draw(number, best.attention, **pieces)
+            if args.attention is not None:
+                best = result.translations[0]
+                pieces = {"source": result.source_pieces, "target": best.target_pieces}
+                pictures.draw(number, best.attention, **pieces)
             if not is_typed:
                 rate.move(number)
 
         if is_typed:
             rate.say("type sentences, one per line; Ctrl-D ends the input")
         summary = job.write(
-            translator,
+            model,
             lines,
             output.write,
             flush=output.flush,
@@ -114,18 +117,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _job(args: argparse.Namespace) -> TranslateJob:
+def _job(args: argparse.Namespace) -> CorpusJob:
     overrides = hparams.overrides(args)
+    changes = rules.given(args, ("n_best", "force_length", *rules.FLAGS))
     for name in ("src_max_len_infer", "tgt_max_len_infer"):
         if getattr(args, name) is not None:
             overrides[name] = getattr(args, name)
+    if any(map(export_folder.is_export, args.model)):
+        names = ("checkpoint", "attention", "seed")
+        refused = [name for name in names if getattr(args, name) is not None]
+        refused += [*overrides, *(name for name in changes if name != "n_best")]
+        return export_jobs.ExportTranslateJob(
+            export_jobs.newest_version(args.model, refused=refused),
+            args.format,
+            n_best=changes.get("n_best"),
+        )
     return TranslateJob(
         args.model,
         args.checkpoint,
         overrides,
-        rules.given(args, ("n_best", "force_length", *rules.FLAGS)),
+        changes,
         format=args.format,
-        seed=args.seed,
+        seed=1 if args.seed is None else args.seed,
         details=args.attention is not None,
     )
 

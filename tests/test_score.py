@@ -161,8 +161,9 @@ def test_jsonl_in_files(command, loaded, tmp_path):
 
 
 def test_a_number_that_json_does_not_have():
-    row = json.loads(corpus_jobs._finite({"line": 1}, {"elbo": -math.inf, "kl": 1.0}))
-    assert row == {"line": 1, "elbo": None, "kl": 1.0}
+    values = {"elbo": -math.inf, "kl": 1.0}
+    row = json.loads(corpus_jobs.score_text("jsonl", 1, ("a", "b"), values))
+    assert row == {"line": 1, "source": "a", "target": "b", "elbo": None, "kl": 1.0}
 
 
 @pytest.mark.parametrize(

@@ -33,22 +33,26 @@ def line_numbers(word: str) -> frozenset[int]:
 line_numbers.__name__ = "list of line numbers"
 
 
-def add_run(p: argparse.ArgumentParser) -> None:
+OR_EXPORT = ", or the folder of an exported SavedModel"
+
+
+def add_run(p: argparse.ArgumentParser, *, or_export: bool = False) -> None:
     """Add --model and --checkpoint, for commands that load one run."""
-    p.add_argument("--model", required=True, metavar="RUN", help="out_dir of a training run")
+    text = "out_dir of a training run" + (OR_EXPORT if or_export else "")
+    p.add_argument("--model", required=True, metavar="RUN", help=text)
     add_checkpoint(p)
 
 
-def add_runs(p: argparse.ArgumentParser) -> None:
+def add_runs(p: argparse.ArgumentParser, *, or_export: bool = False) -> None:
     """Add --model and --checkpoint, for commands that load one run or an ensemble."""
+    text = "out_dir of a training run; several runs with the same vocabularies form an ensemble"
     p.add_argument(
         "--model",
         required=True,
         action="extend",
         nargs="+",
         metavar="RUN",
-        help="out_dir of a training run; several runs with the same vocabularies form an "
-        "ensemble",
+        help=text + (OR_EXPORT if or_export else ""),
     )
     add_checkpoint(p)
 

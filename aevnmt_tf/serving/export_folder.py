@@ -5,16 +5,19 @@ until then, the name of its folder is not a number.
 """
 
 import contextlib
+import json
 import os
 import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.serving.op_check import MODEL_FILE
 from aevnmt_tf.storage import atomic_writes, disk_errors, locks
 
+MODEL_FILE = "saved_model.pb"  # of a version
+MANIFEST = Path("assets.extra") / "manifest.json"  # of a version that this package exported
 WRITING = ".writing-"
 LARGEST = 2**63 - 1
 Files = tuple[tuple[str, str, int, int, int], ...]
@@ -31,6 +34,26 @@ def find(folder: Path) -> dict[int, Path]:
     """Return the folders of all versions that contain a model, by number."""
     found = listing(folder)
     return {number: path for number, path in found.items() if (path / MODEL_FILE).exists()}
+
+
+def is_export(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder has versions of a model, or is one."""
+    folder = Path(folder)
+    return folder.is_dir() and ((folder / MODEL_FILE).exists() or bool(find(folder)))
+
+
+def newest(folder: str | os.PathLike[str]) -> Path:
+    """Return the newest version of an export; a version is returned as it is."""
+    folder = Path(folder)
+    return folder if (folder / MODEL_FILE).exists() else max(find(folder).items())[1]
+
+
+def read_manifest(version: Path) -> dict[str, Any]:
+    """Return the manifest of a version; {} if this package did not export it."""
+    try:
+        return json.loads((version / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 
 def check(folder: Path) -> None:

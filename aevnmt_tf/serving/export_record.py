@@ -11,7 +11,6 @@ from aevnmt_tf.serving.batching_file import Batching
 from aevnmt_tf.storage import run_directory
 from aevnmt_tf.translator import line_encoder
 
-FILE = Path("assets.extra") / "manifest.json"
 TEXT_FOLDER = Path("assets.extra") / "text"
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "tensorflow-serving-api")
 DEMO_EXAMPLE = "I like the cake."

@@ -5,7 +5,8 @@ from pathlib import Path
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-MODEL_FILE = "saved_model.pb"
+from aevnmt_tf.serving import export_folder
+
 INIT_OP = "__saved_model_init_op"
 
 # The ops of tensorflow-text that TensorFlow Serving includes.
@@ -32,7 +33,9 @@ XLA_MARKS = ("_XlaMustCompile", "_XlaCompile")
 
 def read(folder) -> saved_model_pb2.SavedModel:
     """Return the SavedModel message of a folder."""
-    return saved_model_pb2.SavedModel.FromString((Path(folder) / MODEL_FILE).read_bytes())
+    return saved_model_pb2.SavedModel.FromString(
+        (Path(folder) / export_folder.MODEL_FILE).read_bytes()
+    )
 
 
 def problems(model: saved_model_pb2.SavedModel) -> list[str]:

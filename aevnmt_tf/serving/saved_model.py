@@ -133,7 +133,7 @@ def export(
         _save(loaded, traced, folder)
         warmup.write(folder, made, translator=loaded)
         batching_file.write(folder, batching)
-        atomic_writes.write_json(folder / export_record.FILE, described)
+        atomic_writes.write_json(folder / export_folder.MANIFEST, described)
         for path, content in (files or {}).items():
             atomic_writes.write(folder / path, content)
 
@@ -166,6 +166,6 @@ def _remove_gradient_names(folder):
     for graph in model.meta_graphs:
         for _, node in op_check.nodes(graph.graph_def):
             node.attr.pop("_gradient_op_type", None)
-    (Path(folder) / op_check.MODEL_FILE).write_bytes(model.SerializeToString())
+    (Path(folder) / export_folder.MODEL_FILE).write_bytes(model.SerializeToString())
     # It contains a checksum of the file.
     fingerprinting_utils.write_fingerprint(str(folder))

@@ -1,13 +1,11 @@
 """A loaded version of a model: its signatures, and how to run them."""
 
 import dataclasses
-import json
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,7 +14,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow.python.eager import cancellation
 from tensorflow_serving.apis import prediction_log_pb2
 
-from aevnmt_tf.serving import export_record, op_check, protos, warmup, word_counts
+from aevnmt_tf.serving import export_folder, op_check, protos, warmup, word_counts
 from aevnmt_tf.serving.status import RequestError, invalid
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -103,7 +101,7 @@ class Servable:
             for name, one in self.signature_defs.items()
             if name in self._functions
         }
-        manifest = _manifest(folder)
+        manifest = export_folder.read_manifest(folder)
         self.text = manifest.get("text", {})  # the kind of text that it takes and returns
         self.widths = word_counts.widths(manifest)
         self.count_words = word_counts.WordCounter(model, manifest)
@@ -166,11 +164,3 @@ def _forms(infos: Mapping[str, meta_graph_pb2.TensorInfo]) -> Forms:
         name: tf.TensorSpec(tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype))
         for name, info in sorted(infos.items())
     }
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a model that this package exported."""
-    try:
-        return json.loads((folder / export_record.FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}

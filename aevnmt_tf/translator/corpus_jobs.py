@@ -9,13 +9,13 @@ import dataclasses
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aevnmt_tf import hparams
 from aevnmt_tf.cli import machine
 from aevnmt_tf.cli.errors import UserError
-from aevnmt_tf.hparams import Hparams
 from aevnmt_tf.storage import line_streams, run_directory
 from aevnmt_tf.translator.corpus_summaries import CorpusScores, UnknownWords
 from aevnmt_tf.translator.rules import Decoding
@@ -39,29 +39,26 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class CorpusJob(abc.ABC):
-    """What was asked of a run, or of an ensemble of several runs."""
-
-    runs: list[str]
-    checkpoint: str | None = None
-    overrides: dict[str, Any] = dataclasses.field(default_factory=dict)  # of settings
-
-    def settings(self) -> Hparams:
-        """Return the settings of the first run, without loading its model."""
-        return hparams.load(run_directory.settings_file(self.runs[0]), **self.overrides)
-
-    def load(self) -> "Translator":
-        """Load the model; raise a UserError if it cannot do the job."""
-        from aevnmt_tf import translator as translators
-
-        runs: Any = self.runs if len(self.runs) > 1 else self.runs[0]
-        return translators.load(runs, checkpoint=self.checkpoint, **self.overrides)
+    """What was asked of a model; the fields are those of the subclasses."""
 
     @abc.abstractmethod
-    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+    def batch_size(self) -> int:
+        """Return the number of lines per batch, without loading the model."""
+
+    @abc.abstractmethod
+    def model_files(self) -> list[Path]:
+        """Return the files that tell this model from others."""
+
+    @abc.abstractmethod
+    def load(self) -> Any:
+        """Load the model; raise a UserError if it cannot do the job."""
+
+    @abc.abstractmethod
+    def begin(self, model: Any, write: Say, say: Say) -> None:
         """Write the header of the output, or say a warning, if there is one."""
 
     @abc.abstractmethod
-    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+    def results(self, model: Any, items: Any, **reading: Any) -> Iterator[Any]:
         """Return the results for items; `reading` as in Translator.stream."""
 
     @abc.abstractmethod
@@ -69,12 +66,12 @@ class CorpusJob(abc.ABC):
         """Return the output for an item, whose number counts from 1."""
 
     @abc.abstractmethod
-    def summary(self, translator: "Translator | None" = None) -> Summary:
-        """Return an empty summary; without the translator, one to merge others into."""
+    def summary(self, model: Any = None) -> Summary:
+        """Return an empty summary; without the model, one to merge others into."""
 
     def write(
         self,
-        translator: "Translator",
+        model: Any,
         items: Iterable[Any],
         write: Say,
         *,
@@ -88,7 +85,7 @@ class CorpusJob(abc.ABC):
         """Write the rows of items and return their summary.
 
         Args:
-            translator: The loaded model.
+            model: What `load` has returned.
             items: Lines or pairs.
             write: Called with each line of output.
             say: Called with each message.
@@ -99,15 +96,15 @@ class CorpusJob(abc.ABC):
             flush: Called when all items read so far are done.
         """
         if is_first:
-            self.begin(translator, write, say)
-        summary, waiting = self.summary(translator), deque[Any]()  # for their results
+            self.begin(model, write, say)
+        summary, waiting = self.summary(model), deque[Any]()  # for their results
 
         def read() -> Iterator[Any]:
             for item in items:
                 waiting.append(item)
                 yield item
 
-        results = self.results(translator, read(), start=start, is_ready=is_ready)
+        results = self.results(model, read(), start=start, is_ready=is_ready)
         for number, result in enumerate(results, start + 1):
             row = self.row(number, waiting.popleft(), result)
             for note in row.notes:
@@ -122,7 +119,33 @@ class CorpusJob(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslateJob(CorpusJob):
+class RunJob(CorpusJob):
+    """What was asked of a run, or of an ensemble of several runs."""
+
+    runs: list[str]
+    checkpoint: str | None = None
+    overrides: dict[str, Any] = dataclasses.field(default_factory=dict)  # of settings
+
+    def batch_size(self) -> int:
+        """Return the infer_batch_size of the first run."""
+        settings = run_directory.settings_file(self.runs[0])
+        return hparams.load(settings, **self.overrides).infer_batch_size
+
+    def model_files(self) -> list[Path]:
+        """Return the manifests of the weights."""
+        weights = [run_directory.find_weights(r, checkpoint=self.checkpoint) for r in self.runs]
+        return [folder / run_directory.MANIFEST for folder in weights]
+
+    def load(self) -> "Translator":
+        """Load the model; raise a UserError if it cannot do the job."""
+        from aevnmt_tf import translator as translators
+
+        runs: Any = self.runs if len(self.runs) > 1 else self.runs[0]
+        return translators.load(runs, checkpoint=self.checkpoint, **self.overrides)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslateJob(RunJob):
     """Lines to translate; fields as the flags of translate."""
 
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)  # of the decision rule
@@ -146,29 +169,30 @@ class TranslateJob(CorpusJob):
             )
         return translator
 
-    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+    def begin(self, model: "Translator", write: Say, say: Say) -> None:
         """Say a warning about the decision rule, if there is one."""
-        if warning := self._decoding(translator).warning(translator.hp):
+        if warning := self._decoding(model).warning(model.hp):
             say(warning)
 
-    def summary(self, translator: "Translator | None" = None) -> UnknownWords:
+    def summary(self, model: "Translator | None" = None) -> UnknownWords:
         """Return an empty summary."""
-        return UnknownWords("" if translator is None else translator.encoder.source_form)
+        return UnknownWords("" if model is None else model.encoder.source_form)
 
-    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+    def results(self, model: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
         """Return the translations of lines, as TranslatedLine."""
-        decoding, details = self._decoding(translator), self.details or self.format == "jsonl"
-        return translator.stream(
+        decoding, details = self._decoding(model), self.details or self.format == "jsonl"
+        return model.stream(
             items, decoding=decoding, seed=self.seed, details=details, **reading
         )
 
     def row(self, number: int, item: str, result: "TranslatedLine") -> Row:
         """Return the output for a line."""
         is_jsonl, notes = self.format == "jsonl", []
+        texts = [translation.text for translation in result.translations]
         if result.was_cut:
             notes.append(f"line {number} is cut to its first {result.num_words} subwords")
         return Row(
-            text=_jsonl(number, item, result) if is_jsonl else _text(result),
+            text=_jsonl(number, item, result) if is_jsonl else plain_text(texts),
             numbers={"words": result.num_words, "unknown": result.num_unknown},
             notes=notes,
         )
@@ -178,7 +202,7 @@ class TranslateJob(CorpusJob):
 
 
 @dataclasses.dataclass(frozen=True)
-class ScoreJob(CorpusJob):
+class ScoreJob(RunJob):
     """Pairs to score; fields as the flags of score."""
 
     format: str = "tsv"
@@ -201,23 +225,22 @@ class ScoreJob(CorpusJob):
             )
         return translator
 
-    def begin(self, translator: "Translator", write: Say, say: Say) -> None:
+    def begin(self, model: "Translator", write: Say, say: Say) -> None:
         """Write the names of the columns of a TSV file."""
         if self.format == "tsv":
-            write("\t".join([*translator.scorer.names, "source_tokens", "target_tokens"]))
+            write("\t".join([*model.scorer.names, "source_tokens", "target_tokens"]))
 
-    def summary(self, translator: "Translator | None" = None) -> CorpusScores:
+    def summary(self, model: "Translator | None" = None) -> CorpusScores:
         """Return an empty summary."""
         return CorpusScores(samples=self.samples)
 
-    def results(self, translator: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
+    def results(self, model: "Translator", items: Any, **reading: Any) -> Iterator[Any]:
         """Return the scores of pairs, as PairScore."""
         options = {"samples": self.samples, "seed": self.seed}
-        return translator.scorer.stream(items, **options, **reading)
+        return model.scorer.stream(items, **options, **reading)
 
     def row(self, number: int, item: tuple[str, str], result: "PairScore") -> Row:
         """Return the output for a pair."""
-        source, target = item
         values: dict[str, float] = {
             **result.values,
             "source_tokens": result.source_tokens,
@@ -231,14 +254,24 @@ class ScoreJob(CorpusJob):
             )
             if was_cut
         ]
-        if self.format == "tsv":
-            return Row("\t".join(map(_cell, values.values())), values, notes)
-        head = {"line": number, "source": source, "target": target}
-        return Row(_finite(head, values), values, notes)
+        return Row(score_text(self.format, number, item, values), values, notes)
 
 
-def _text(result: "TranslatedLine") -> str:
-    return "\t".join(t.text.translate(line_streams.LINE_BREAKS) for t in result.translations)
+def plain_text(translations: Iterable[str]) -> str:
+    """Return the translations of a line as one line, separated by tabs."""
+    return "\t".join(text.translate(line_streams.LINE_BREAKS) for text in translations)
+
+
+def score_text(
+    form: str, number: int, pair: tuple[str, str], values: Mapping[str, float]
+) -> str:
+    """Return the scores of a pair as a line of "tsv" or "jsonl"."""
+    if form == "tsv":
+        return "\t".join(map(_cell, values.values()))
+    # JSON has no infinity.
+    finite = {k: v if math.isfinite(v) else None for k, v in values.items()}
+    head = {"line": number, "source": pair[0], "target": pair[1]}
+    return json.dumps({**head, **finite}, ensure_ascii=False)
 
 
 def _jsonl(number: int, line: str, result: "TranslatedLine") -> str:
@@ -272,9 +305,3 @@ def _rounded(z: Any) -> list[Any]:
 
 def _cell(value: float) -> str:
     return f"{value:.5f}" if isinstance(value, float) else str(value)
-
-
-def _finite(head: dict[str, Any], row: dict[str, float]) -> str:
-    # JSON has no infinity.
-    finite = {k: v if math.isfinite(v) else None for k, v in row.items()}
-    return json.dumps({**head, **finite}, ensure_ascii=False)

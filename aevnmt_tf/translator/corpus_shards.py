@@ -97,11 +97,10 @@ class CorpusInput:
 
 def request(job: CorpusJob, source: CorpusInput) -> dict[str, Any]:
     """Return everything that the output depends on, for JSON."""
-    weights = [run_directory.find_weights(r, checkpoint=job.checkpoint) for r in job.runs]
     return {
         "job": {**dataclasses.asdict(job), "kind": type(job).__name__},
         "inputs": [_digest(path) for path in source.paths],
-        "weights": [_digest(folder / run_directory.MANIFEST) for folder in weights],
+        "weights": [_digest(path) for path in job.model_files()],
     }
 
 
@@ -127,15 +126,15 @@ def run_shard(
         rate.say(f"shard {shard} is finished already: {path}")
         return
     record.unlink(missing_ok=True)
-    first, last = shard.lines(total, batch_size=job.settings().infer_batch_size)
+    first, last = shard.lines(total, batch_size=job.batch_size())
     part = f"lines {first + 1} to {last}" if first < last else "no lines"
     rate.say(f"shard {shard}: {part} of {total}")
     with source.opened() as reader:
-        translator = job.load()
+        model = job.load()
         with line_streams.Output(path, source=source.paths[0], is_whole=True) as output:
             items = islice(iter(reader), first, None)
             summary = job.write(
-                translator,
+                model,
                 source.take(reader, items, last - first),
                 output.write,
                 start=first,

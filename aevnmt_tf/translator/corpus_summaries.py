@@ -79,7 +79,9 @@ class CorpusScores:
         count, sums = self.state["count"], self.state["sums"]
         pairs = "1 pair" if count == 1 else f"{count} pairs"
         source, target = (f"{sums.get(f'{s}_tokens', 0):.0f}" for s in ("source", "target"))
-        yield f"{pairs}, {source} source and {target} target subwords (</s> counts)"
+        has_tokens = not count or "target_tokens" in sums  # an export does not count them
+        counted = f", {source} source and {target} target subwords (</s> counts)"
+        yield pairs + (counted if has_tokens else "")
         if not count:
             return
         yield f"{'':16}{'total':>16}{'a pair':>14}{'perplexity':>14}"
@@ -105,9 +107,9 @@ class CorpusScores:
         )
 
     def _perplexity(self, name: str) -> str:
-        if name not in PER_TOKEN:
+        sums, sides = self.state["sums"], PER_TOKEN.get(name, ())
+        if not sides or "target_tokens" not in sums:
             return ""
-        sums, sides = self.state["sums"], PER_TOKEN[name]
         if "log_px" not in sums:  # vnmt: even the ELBO is about the target only
             sides = ("target_tokens",)
         try:

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.cli.progress import LineRate
@@ -18,9 +18,6 @@ from aevnmt_tf.storage import atomic_writes, disk_errors, line_streams, run_dire
 from aevnmt_tf.translator import corpus_shards
 from aevnmt_tf.translator.corpus_jobs import CorpusJob, Summary
 from aevnmt_tf.translator.corpus_shards import CorpusInput, Shard
-
-if TYPE_CHECKING:
-    from aevnmt_tf.translator.line_translator import Translator
 
 SHARDS = 4  # per worker, at least, so that all workers are busy until the end
 MOST_LINES = 20_000  # per shard, which is held in memory and lost with its worker
@@ -44,16 +41,16 @@ class ShardWorker:
 
     def __init__(self, job: CorpusJob) -> None:
         self._job = job
-        self._translator: Translator | None = None
+        self._model: Any = None
 
     def run(self, shard: Shard, items: list[Any], start: int) -> ShardDone:
         """Return the rows of a shard."""
         # Not in the constructor, whose errors Ray reports as a dead actor.
-        self._translator = self._translator or self._job.load()
+        self._model = self._model or self._job.load()
         lines: list[str] = []
         notes: list[str] = []
         summary = self._job.write(
-            self._translator,
+            self._model,
             items,
             lines.append,
             start=start,
@@ -94,7 +91,7 @@ def run(
     shards = {Shard(n, count): folder / f"{n:06d}" for n in range(1, count + 1)}
     with disk_errors.explained(f"write {folder}"):
         _claim(folder, {**corpus_shards.request(job, source), "shards": count})
-        size, finished = job.settings().infer_batch_size, 0
+        size, finished = job.batch_size(), 0
         tasks = _tasks(source, shards, total=total, batch_size=size)
         for done in _finished(job, tasks, num_workers=num_workers, address=address):
             path = shards[done.shard]

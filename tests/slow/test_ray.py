@@ -10,6 +10,7 @@ import pytest
 
 from aevnmt_tf.cli.errors import UserError
 from aevnmt_tf.translator import ray_engine
+from tests import tiny_export
 from tests.tiny_translator import LINES, save_run
 
 pytest.importorskip("ray")
@@ -103,6 +104,22 @@ def test_score_goes_on_where_it_was_stopped(run, corpus, tmp_path):
     totals = totals.replace("aevnmt score: ", "")
     table = messages[messages.index(f"{60 * len(LINES)} pairs, ") :]
     assert table.split() == totals[totals.index(f"{60 * len(LINES)} pairs, ") :].split()
+
+
+@pytest.mark.slow
+def test_workers_load_an_export(tmp_path_factory, corpus, tmp_path):
+    export = tiny_export.shared(tmp_path_factory).export_dir
+    ray = ("--engine", "ray", "--num_workers", 2)
+    commands = {
+        "translate": ("--input", corpus, "--n_best", 2),
+        "score": ("--src", corpus, "--tgt", corpus),
+    }
+    for verb, flags in commands.items():
+        flags = (f"aevnmt_tf.{verb}", "--model", export, *flags)
+        finished(aevnmt(*flags, "--output", tmp_path / "one"))
+        finished(aevnmt(*flags, "--output", tmp_path / "many", *ray))
+        assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+        assert len((tmp_path / "one").read_text().splitlines()) >= 60 * len(LINES)
 
 
 @pytest.mark.slow
